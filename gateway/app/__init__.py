@@ -1,0 +1,1 @@
+"""Composition root: builds adapters and core from settings and runs them."""

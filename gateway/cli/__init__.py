@@ -1,0 +1,1 @@
+"""Commands: one file each; parse, call gateway.app, print."""

@@ -1,0 +1,1 @@
+"""The gateway's own work over ports: no sockets of its own, no vendor types."""

@@ -1,0 +1,1 @@
+"""Pure rules: data in, data out; no I/O and no clock."""
