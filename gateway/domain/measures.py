@@ -1,0 +1,76 @@
+"""What the gateway counts: plain numbers that the hot path can bump, read by the metrics adapter at scrape time.
+
+No ids ever get in here; label values come from small closed sets (failure catalogue P01).
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+class Histogram:
+    """Cumulative-on-read histogram with fixed bounds in seconds."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float, times: int = 1) -> None:
+        self.counts[bisect_left(self.bounds, value)] += times
+        self.total += value * times
+
+
+RTT_BOUNDS = (0.001, 0.003, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 10.0)
+LATENCY_BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.3, 1.0, 3.0, 10.0)
+LAG_BOUNDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+
+
+@dataclass(slots=True)
+class Measures:
+    """One per gateway. Counters only grow; gauges are computed at scrape from the hub."""
+
+    messages_delivered: int = 0
+    """Frames with a seq handed to a socket (a merged frame counts once)."""
+    bytes_delivered: int = 0
+    appended_messages: int = 0
+    appends: Counter[str] = field(default_factory=Counter)
+    """By outcome: ok, duplicate, expected, refused, unavailable."""
+    append_retries: int = 0
+    replays: Counter[str] = field(default_factory=Counter)
+    """By welcome.resumed: full, gap, fresh."""
+    replayed_messages: int = 0
+    repairs: Counter[str] = field(default_factory=Counter)
+    """Repair reads by cause: hole, notice, renewal, subscribed, fork."""
+    checks: Counter[str] = field(default_factory=Counter)
+    """Head comparisons by cause: notice, renewal, subscribed, down."""
+    gaps: Counter[str] = field(default_factory=Counter)
+    """Gap frames by reason."""
+    lagging_entered: int = 0
+    connects: Counter[str] = field(default_factory=Counter)
+    """Admission outcomes: accepted or the error code."""
+    reconnects: int = 0
+    """Connects that brought a cursor or retry > 0."""
+    takeovers: Counter[str] = field(default_factory=Counter)
+    """supersede or replace."""
+    closes: Counter[str] = field(default_factory=Counter)
+    """By reason, a closed set."""
+    foreign_frames: int = 0
+    """Frames whose session was not the connection's: never sent (G11)."""
+    bus_messages: int = 0
+    bus_reconnects: int = 0
+    bus_malformed: int = 0
+    forks_seen: int = 0
+    redis_reconnects: int = 0
+    redis_errors: Counter[str] = field(default_factory=Counter)
+    client_errors: Counter[str] = field(default_factory=Counter)
+    """Error frames sent to clients by code."""
+    missed_pongs: int = 0
+    rtt_seconds: Histogram = field(default_factory=lambda: Histogram(RTT_BOUNDS))
+    publish_to_write_seconds: Histogram = field(default_factory=lambda: Histogram(LATENCY_BOUNDS))
+    """Redis time of the append to the socket write (clock skew between hosts included), sampled."""
+    send_to_ack_seconds: Histogram = field(default_factory=lambda: Histogram(LATENCY_BOUNDS))
+    append_seconds: Histogram = field(default_factory=lambda: Histogram(LATENCY_BOUNDS))
+    loop_lag_seconds: Histogram = field(default_factory=lambda: Histogram(LAG_BOUNDS))

@@ -1,0 +1,1 @@
+"""What happens to one connection or session: position, states, liveness, drain plan."""

@@ -1,0 +1,1 @@
+"""What happens to text between a producer and a client: dialects, merging."""

@@ -1,0 +1,63 @@
+"""Bus messages: what gateways tell each other on their own channels (redis.md). Best effort; the log is the truth.
+
+Every message begins with the version byte `1` and a kind byte, then fields separated by newlines. No field but the
+last may contain a newline: ids are printable, numbers and lines are plain.
+"""
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+VERSION: Final = b"1"
+
+
+class BusKind(Enum):
+    """The first two bytes of a bus message."""
+
+    MESSAGE = b"1m"
+    """`1m\\n<key>\\n<epoch>.<fork>\\n<seq>\\n<class>\\n<run>\\n<at>\\n<text bytes>\\n<frame>`: one appended message; `at` is empty when it has none."""
+    HEADS = b"1h"
+    """`1h` then for each session `\\n<key>\\n<epoch>.<fork>\\n<head>`: heads of sessions that the sender appended to."""
+    BEACON = b"1b"
+    """`1b\\n<nonce>`: a gateway to itself, proves that its subscription delivers."""
+    SUPERSEDED = b"1s"
+    """`1s\\n<key>\\n<client>\\n<connection>`: that connection of this gateway lost its route to a newer one: close 4409."""
+    REPLACING = b"1p"
+    """`1p\\n<key>\\n<client>\\n<connection>`: a newer connection asked to replace this one; both receive until `moved`."""
+    MOVED = b"1v"
+    """`1v\\n<key>\\n<client>\\n<connection>`: the newer connection is live: close 1000 `moved`."""
+    RESTORED = b"1t"
+    """`1t\\n<key>\\n<client>\\n<connection>\\n<generation>`: the newer one was lost before it was live; this one owns the route again."""
+    DELETED = b"1x"
+    """`1x\\n<key>`: the session was deleted: close 4404."""
+    REVOKED = b"1r"
+    """`1r\\n<tenant, percent-encoded>`: the tenant's revocations changed: read them now."""
+
+
+class HeadNotice(NamedTuple):
+    key: bytes
+    line: bytes
+    head: int
+
+
+def encode_heads(heads: list[HeadNotice]) -> bytes:
+    parts = [BusKind.HEADS.value]
+    for key, line, head in heads:
+        parts += (key, line, b"%d" % head)
+    return b"\n".join(parts)
+
+
+def decode_heads(message: bytes) -> list[HeadNotice]:
+    """Raises ValueError when the message is not whole."""
+    fields = message.split(b"\n")[1:]
+    if len(fields) % 3:
+        raise ValueError("heads notice with a field missing")
+    return [HeadNotice(fields[i], fields[i + 1], int(fields[i + 2])) for i in range(0, len(fields), 3)]
+
+
+def encode_fields(kind: BusKind, *fields: bytes) -> bytes:
+    return b"\n".join((kind.value, *fields))
+
+
+def decode_fields(message: bytes) -> list[bytes]:
+    """The fields after the kind. Unknown trailing fields of a newer version are simply more items."""
+    return message.split(b"\n")[1:]
