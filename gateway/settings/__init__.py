@@ -1,0 +1,65 @@
+"""Everything an operator can set: frozen, by topic, each default with its reason.
+
+Read once, by gateway.adapters.config; a class gets its own slice (`Hub(settings.limits)`), never the whole.
+"""
+
+from typing import Self
+
+from pydantic import model_validator
+
+from gateway.settings.auth import AuthSettings, KeySettings
+from gateway.settings.redis import RedisSettings, hidden_url
+from gateway.settings.server import LogSettings, ReadinessSettings, ServerSettings, is_loopback, problems_of_exposure
+from gateway.settings.sizes import LimitSettings, RetentionSettings
+from gateway.settings.timing import BusSettings, DrainSettings, LivenessSettings, MemberSettings, RouteSettings
+from gateway.settings.topic import Topic
+
+
+class Settings(Topic):
+    """All topics. `Settings()` is what an empty configuration means."""
+
+    server: ServerSettings = ServerSettings()
+    redis: RedisSettings = RedisSettings()
+    auth: AuthSettings = AuthSettings()
+    retention: RetentionSettings = RetentionSettings()
+    limits: LimitSettings = LimitSettings()
+    routes: RouteSettings = RouteSettings()
+    liveness: LivenessSettings = LivenessSettings()
+    bus: BusSettings = BusSettings()
+    members: MemberSettings = MemberSettings()
+    drain: DrainSettings = DrainSettings()
+    readiness: ReadinessSettings = ReadinessSettings()
+    log: LogSettings = LogSettings()
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        problems = problems_of_exposure(self.server, self.auth.mode)
+        ceiling = self.retention.max_bytes // 4
+        if self.limits.message_bytes > ceiling:
+            problems.append(
+                f"limits.message_bytes {self.limits.message_bytes} is above a quarter of retention.max_bytes ({ceiling}): "
+                "one message would push out most of the log"
+            )
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+
+__all__ = [
+    "AuthSettings",
+    "BusSettings",
+    "DrainSettings",
+    "KeySettings",
+    "LimitSettings",
+    "LivenessSettings",
+    "LogSettings",
+    "MemberSettings",
+    "ReadinessSettings",
+    "RedisSettings",
+    "RetentionSettings",
+    "RouteSettings",
+    "ServerSettings",
+    "Settings",
+    "hidden_url",
+    "is_loopback",
+]
