@@ -1,0 +1,132 @@
+"""The demo's gateways: real `relayrouter serve` processes that can be killed, stopped, frozen, and that come back.
+
+Owns the child processes; nothing of them outlives `stop`.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+_READY_SECONDS = 20.0
+_STOP_SECONDS = 8.0
+_RESTART_SECONDS = 0.7
+"""A moment in which people see that the gateway is gone."""
+
+
+class GatewayStartError(Exception):
+    """A gateway of the demo did not become ready; the text has the end of its log."""
+
+
+@dataclass(slots=True)
+class GatewayProcess:
+    """One place in the cluster; the process in it changes, the port stays."""
+
+    name: str
+    port: int = 0
+    admin_url: str = ""
+    gateway: str = ""
+    state: str = "starting"
+    deaths: int = 0
+    process: asyncio.subprocess.Process | None = None
+
+    @property
+    def is_serving(self) -> bool:
+        return self.state in ("up", "frozen")
+
+
+class Gateways:
+    """`count` gateways on one Redis. `watch` restarts whichever ended, until `stop`."""
+
+    def __init__(self, redis_url: str, count: int, log_path: str, on_change: Callable[[], None]) -> None:
+        self._redis_url = redis_url
+        self._log_path = log_path
+        self._on_change = on_change
+        self._stopping = False
+        self.members = [GatewayProcess(f"gateway-{number + 1}") for number in range(count)]
+
+    async def start(self) -> None:
+        await asyncio.gather(*(self._spawn(member) for member in self.members))
+
+    def targets(self) -> list[tuple[str, int]]:
+        return [("127.0.0.1", member.port) for member in self.members if member.port]
+
+    async def watch(self, member: GatewayProcess) -> None:
+        """Keep one place filled: when its process ends, a new one takes its port after a moment."""
+        while not self._stopping:
+            if member.process is not None:
+                await member.process.wait()
+            if self._stopping:
+                return
+            self._set(member, "down")
+            member.deaths += 1
+            await asyncio.sleep(_RESTART_SECONDS)
+            await self._spawn(member)
+
+    def send(self, member: GatewayProcess, what: signal.Signals) -> bool:
+        """Send a signal to the process in that place; False when there is none now."""
+        process = member.process
+        if process is None or process.returncode is not None:
+            return False
+        with suppress(ProcessLookupError):
+            process.send_signal(what)
+        if what == signal.SIGSTOP:
+            self._set(member, "frozen")
+        elif what == signal.SIGCONT:
+            self._set(member, "up")
+        elif what == signal.SIGTERM:
+            self._set(member, "draining")
+        return True
+
+    async def stop(self) -> None:
+        self._stopping = True
+        running = [m.process for m in self.members if m.process is not None and m.process.returncode is None]
+        for process in running:
+            with suppress(ProcessLookupError):
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*(process.wait() for process in running)), _STOP_SECONDS)
+
+    async def _spawn(self, member: GatewayProcess) -> None:
+        arguments = ["serve", "--json", "--auth", "none", "--host", "127.0.0.1", "--redis-url", self._redis_url]
+        arguments += ["--port", str(member.port), "--admin-port", "0"]
+        environment = os.environ | {
+            "RR_SERVER__GATEWAY_NAME": member.name,
+            "RR_DRAIN__SETTLE_SECONDS": "0.5",
+            "RR_DRAIN__WINDOW_SECONDS": "2",
+        }
+        with open(self._log_path, "ab") as log:  # noqa: ASYNC230 - a local file, opened once a start
+            member.process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "gateway", *arguments, stdout=asyncio.subprocess.PIPE, stderr=log, env=environment
+            )
+        ready = await self._ready_line(member.process)
+        member.port = int(str(ready["url"]).rsplit(":", 1)[1])
+        member.admin_url = ready["admin_url"]
+        member.gateway = ready["gateway"]
+        self._set(member, "up")
+
+    async def _ready_line(self, process: asyncio.subprocess.Process) -> dict[str, Any]:
+        if process.stdout is None:
+            raise RuntimeError("the gateway was started without a pipe")
+        try:
+            line = await asyncio.wait_for(process.stdout.readline(), _READY_SECONDS)
+            ready: dict[str, Any] = json.loads(line)
+        except (TimeoutError, ValueError):
+            with suppress(ProcessLookupError):
+                process.kill()
+            raise GatewayStartError(f"a gateway did not start; the last lines of its log:\n{self._log_end()}") from None
+        return ready
+
+    def _log_end(self) -> str:
+        with open(self._log_path, encoding="utf-8", errors="replace") as log:
+            return "".join(log.readlines()[-15:])
+
+    def _set(self, member: GatewayProcess, state: str) -> None:
+        member.state = state
+        self._on_change()
