@@ -37,8 +37,8 @@ class Settings(Topic):
         ceiling = self.retention.max_bytes // 4
         if self.limits.message_bytes > ceiling:
             problems.append(
-                f"limits.message_bytes {self.limits.message_bytes} is above a quarter of retention.max_bytes ({ceiling}): "
-                "one message would push out most of the log"
+                f"limits.message_bytes {self.limits.message_bytes} is above a quarter of retention.max_bytes "
+                f"({ceiling}): one message would push out most of the log"
             )
         if problems:
             raise ValueError("; ".join(problems))

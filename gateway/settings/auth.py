@@ -67,7 +67,7 @@ class AuthSettings(Topic):
     keys: tuple[KeySettings, ...] = ()
     """Keys that tokens may be signed with, found by their `kid`; list the old and the new one while you rotate."""
     dev_secret_file: Path | None = None
-    """HS256 secret of key `dev`, for development, shared by `serve` and `token`; `--embedded` keeps one in the data directory."""
+    """Secret of HS256 key `dev`, for development: shared by `serve` and `token`; `--embedded` keeps one."""
     issuer: str | None = None
     """When set, `iss` must equal it."""
     audience: str | None = None

@@ -90,10 +90,11 @@ def problems_of_exposure(server: ServerSettings, auth_mode: str) -> list[str]:
     """What is wrong with settings that would serve everybody without asking who they are."""
     if auth_mode != "none" or server.is_loopback or server.insecure_no_auth:
         return []
-    return [
+    problem = (
         f"auth.mode none lets everybody in, and server.host {server.host} is not loopback: set auth.mode to jwt, "
         "server.host to 127.0.0.1, or server.insecure_no_auth to true if you mean it"
-    ]
+    )
+    return [problem]
 
 
 __all__ = ["LogSettings", "ReadinessSettings", "ServerSettings", "is_loopback", "problems_of_exposure"]
