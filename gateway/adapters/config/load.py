@@ -102,7 +102,9 @@ def _validate(values: dict[Key, Value], problems: list[Problem]) -> Settings | N
 
 def _problem(error: Any, values: dict[Key, Value]) -> Problem:
     loc = tuple(str(part) for part in error["loc"])
-    message = str(error["msg"]).removeprefix("Value error, ")
+    message = (
+        str(error["msg"]).removeprefix("Value error, ").replace("Input should be", "must be").split(", unable to")[0]
+    )
     if error["type"] == "extra_forbidden":
         message = "unknown key"
     source = _source(loc, values)

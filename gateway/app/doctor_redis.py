@@ -1,0 +1,217 @@
+"""Doctor's questions to Redis or Valkey: can it carry the log, and will it keep it?
+
+Reads, and writes one key `rr:doctor:<random>` that lives ten seconds.
+"""
+
+import secrets
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, ConnectionError, RedisError, ResponseError, TimeoutError  # noqa: A004
+from redis.retry import Retry
+
+from gateway.app.findings import Finding, fail, ok, warn
+from gateway.settings import RedisSettings, hidden_url
+
+MIN_MAJOR = 7
+MAX_SKEW_SECONDS = 1.0
+"""Token expiry and timestamps are compared across machines; above it users notice."""
+
+_WRITE_SCRIPT = """#!lua
+redis.call('SET', KEYS[1], '1', 'PX', 10000)
+redis.call('PUBLISH', ARGV[1], 'doctor')
+redis.call('DEL', KEYS[1])
+return redis.call('INFO', 'replication')
+"""
+
+
+def check_redis(settings: RedisSettings) -> list[Finding]:
+    """One finding when it cannot be reached, otherwise one for each question."""
+    client = redis.Redis.from_url(
+        settings.url.get_secret_value(),
+        socket_timeout=settings.call_timeout_seconds,
+        socket_connect_timeout=settings.connect_timeout_seconds,
+        retry=Retry(NoBackoff(), 0),
+    )
+    try:
+        return list(_questions(client, settings))
+    except (ConnectionError, TimeoutError) as exc:
+        return [_unreachable(exc, settings)]
+    finally:
+        client.close()
+
+
+def _unreachable(exc: RedisError, settings: RedisSettings) -> Finding:
+    where = hidden_url(settings.url)
+    if isinstance(exc, AuthenticationError):
+        return fail(
+            "redis", f"{where} refuses the user or password", "correct redis.url: redis://user:password@host:6379/0"
+        )
+    reason = " ".join(str(exc).split())
+    return fail(
+        "redis",
+        f"{where} does not answer: {reason}",
+        "start it, correct redis.url (RR_REDIS__URL), or use `serve --embedded`",
+    )
+
+
+def _questions(client: redis.Redis, settings: RedisSettings) -> Iterator[Finding]:
+    try:
+        info = _info(client)
+    except ResponseError as exc:
+        yield fail(
+            "redis",
+            f"INFO is refused: {exc}",
+            "allow the user: `ACL SETUSER <user> +info +@scripting +@pubsub ~rr:* &rr:*`",
+        )
+        return
+    yield _version(info)
+    yield _role(info)
+    yield _eviction(info)
+    yield _persistence(info, client)
+    yield _memory(info)
+    yield from _scripts(client, info, settings)
+    yield _clock(client)
+
+
+def _info(client: Any) -> dict[str, Any]:
+    info: dict[str, Any] = {}
+    for section in ("server", "replication", "memory", "persistence"):
+        info.update(client.info(section))
+    return info
+
+
+def _version(info: dict[str, Any]) -> Finding:
+    valkey = info.get("valkey_version")
+    name = f"Valkey {valkey}" if valkey else f"Redis {info.get('redis_version', 'of unknown version')}"
+    version = str(valkey or info.get("redis_version", "0"))
+    if int(version.split(".", maxsplit=1)[0]) < MIN_MAJOR:
+        return fail("redis version", name, f"use Valkey, or Redis {MIN_MAJOR} or newer: scripts with flags are needed")
+    return ok("redis version", name)
+
+
+def _role(info: dict[str, Any]) -> Finding:
+    if info.get("role") not in (None, "master"):
+        return fail("redis role", "it is a replica and takes no writes", "let redis.url name the primary")
+    if info.get("loading"):
+        return warn("redis role", "it is loading its data", "wait, then run doctor again")
+    return ok("redis role", "primary")
+
+
+def _eviction(info: dict[str, Any]) -> Finding:
+    policy = str(info.get("maxmemory_policy", "unknown"))
+    if policy == "noeviction":
+        return ok("redis eviction", policy)
+    advice = "`CONFIG SET maxmemory-policy noeviction`: a full server must refuse appends, not drop parts of sessions"
+    if int(info.get("maxmemory", 0)) == 0:
+        return warn("redis eviction", f"{policy} (no memory limit, so not in effect now)", advice)
+    return fail("redis eviction", policy, advice)
+
+
+def _persistence(info: dict[str, Any], client: Any) -> Finding:
+    if int(info.get("aof_enabled", 0)):
+        if info.get("aof_last_write_status", "ok") != "ok":
+            return fail(
+                "redis persistence", "the append-only file cannot be written", "look at the server's disk and log"
+            )
+        return ok("redis persistence", "append-only file")
+    try:
+        snapshots = client.config_get("save").get("save", "")
+    except ResponseError:  # managed services hide CONFIG
+        snapshots = None
+    advice = "`CONFIG SET appendonly yes` (appendfsync everysec): a restart otherwise loses what clients have seen"
+    if snapshots:
+        return warn("redis persistence", f"snapshots only (save {snapshots})", advice)
+    if snapshots is None:
+        return warn("redis persistence", "no append-only file; snapshots unknown (CONFIG is not allowed)", advice)
+    return warn("redis persistence", "none: a restart begins empty", advice)
+
+
+def _memory(info: dict[str, Any]) -> Finding:
+    used, limit = int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
+    if limit == 0:
+        return warn(
+            "redis memory",
+            f"{_mib(used)} used, no limit",
+            "`CONFIG SET maxmemory <70 % of its machine>`: a refused append is retried, a killed server is an outage",
+        )
+    share = used / limit
+    seen = f"{_mib(used)} of {_mib(limit)} used ({share:.0%})"
+    if share > 0.9:
+        return fail("redis memory", seen, "raise maxmemory, or lower retention.max_bytes and retention.ttl_seconds")
+    if share > 0.75:
+        return warn("redis memory", seen, "raise maxmemory soon: appends are refused when it is full")
+    return ok("redis memory", seen)
+
+
+def _mib(count: int) -> str:
+    return f"{count / 1024**2:.0f} MiB"
+
+
+def _scripts(client: Any, info: dict[str, Any], settings: RedisSettings) -> Iterator[Finding]:
+    """One script that does what ours do, heard over pub/sub, and the incarnation seen from both sides."""
+    nonce = secrets.token_hex(8)
+    channel = f"rr:ch:doctor-{nonce}"
+    pubsub = client.pubsub()
+    try:
+        pubsub.subscribe(channel)
+        pubsub.get_message(timeout=settings.call_timeout_seconds)
+        inner = client.eval(_WRITE_SCRIPT, 1, f"rr:doctor:{nonce}", channel)
+        message = pubsub.get_message(ignore_subscribe_messages=True, timeout=settings.call_timeout_seconds)
+    except ResponseError as exc:
+        yield fail(
+            "redis scripts",
+            f"refused: {exc}",
+            "allow the user EVAL, EVALSHA, SCRIPT, PUBLISH, SUBSCRIBE and the keys and channels rr:*",
+        )
+        return
+    finally:
+        pubsub.close()
+    yield ok("redis scripts", "allowed")
+    if message is None:
+        yield fail(
+            "redis pub/sub",
+            "what a script publishes does not arrive",
+            "connect to the primary itself, or to a proxy that passes SUBSCRIBE to the same server",
+        )
+    else:
+        yield ok("redis pub/sub", "arrives")
+    yield _incarnation(info, inner, settings)
+
+
+def _incarnation(info: dict[str, Any], inner: Any, settings: RedisSettings) -> Finding:
+    text = inner.decode("utf-8", "replace") if isinstance(inner, bytes) else str(inner)
+    in_script = next((line.partition(":")[2] for line in text.split() if line.startswith("master_replid:")), "")
+    outside = str(info.get("master_replid", ""))
+    title = "redis incarnation"
+    if not in_script:
+        return fail(
+            title,
+            "INFO replication hides master_replid: a failover that lost messages could not be seen",
+            "connect to the server itself; this proxy or service cannot be used",
+        )
+    if in_script == outside:
+        return ok(title, "visible")
+    if settings.verify_server == "call":
+        return ok(title, "visible in scripts (redis.verify_server: call)")
+    return fail(
+        title,
+        "differs between a connection and a script: something between us answers INFO or changes servers",
+        "set redis.verify_server to call, or connect to the server itself",
+    )
+
+
+def _clock(client: Any) -> Finding:
+    before = time.time()
+    seconds, microseconds = client.time()
+    after = time.time()
+    skew = seconds + microseconds / 1e6 - (before + after) / 2
+    uncertain = (after - before) / 2
+    if abs(skew) - uncertain > MAX_SKEW_SECONDS:
+        return warn(
+            "clock", f"{skew:+.1f} s against Redis", "run a time service (chrony, systemd-timesyncd) on both machines"
+        )
+    return ok("clock", f"{skew:+.3f} s against Redis")
