@@ -1,0 +1,65 @@
+# Every target installs what it needs into .venv and is quiet when nothing is to do. Needs Python 3.11+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Test processes; two suit a small machine, since integration tests start servers of their own.
+JOBS ?= 2
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test check format bench soak docs lock clean
+
+help: ## Show this list.
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+venv: $(VENV)/.run ## Make .venv with the command `relayrouter`.
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "RelayRouter needs Python 3.11 or newer; name one with: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: requirements/run.txt pyproject.toml | $(BIN)/python
+	@echo "installing into $(VENV)"
+	@$(PIP) install --require-hashes -r requirements/run.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.run
+	@echo "installing test tools into $(VENV)"
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@
+
+demo: $(VENV)/.run ## Run three gateways and a web page to break them on. Ctrl-C ends it.
+	@$(BIN)/relayrouter demo
+
+# Fault tests watch clocks while they stop and kill processes: alone, after the others.
+test: $(VENV)/.dev ## Run the tests: at most six minutes on two cores.
+	@$(BIN)/python -m pytest tests/unit tests/integration -m "not soak and not fault" -n $(JOBS) --dist loadfile -q
+	@$(BIN)/python -m pytest tests/integration -m "fault and not soak" -q
+
+soak: $(VENV)/.dev ## Run the tests that take longer.
+	@$(BIN)/python -m pytest tests -m soak -q
+
+check: $(VENV)/.dev ## Check format, lint, types, layers and generated docs.
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python tools/gen_docs.py --check
+
+format: $(VENV)/.dev ## Format and fix what can be fixed.
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format .
+
+docs: $(VENV)/.dev ## Write the generated tables into README.md and docs/.
+	@$(BIN)/python tools/gen_docs.py
+
+bench: $(VENV)/.dev ## Measure; prints a table and writes build/bench.json.
+	@mkdir -p build
+	@$(BIN)/python -m loadtest.bench --json build/bench.json
+
+lock: ## Pin the newest allowed versions (needs uv).
+	@tools/lock.sh
+
+clean: ## Remove .venv and everything built.
+	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,70 @@
+"""Writes the tables that are generated from the code between their markers; `--check` only tells whether they are fresh."""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from gateway.adapters.config import describe_settings
+from gateway.domain.wire.close_codes import CLOSE_RULES
+
+ROOT = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def configuration() -> str:
+    rows = [(f"`{row.key}`", _default(row.key, row.default), row.why) for row in describe_settings()]
+    return _table(("setting", "default", "why"), rows)
+
+
+def _default(key: str, value: object) -> str:
+    match value:
+        case None | []:
+            return ""
+        case int() if key.endswith("_bytes") and value % 1024 == 0 and value > 0:
+            return f"{value // 1024**2} MiB" if value % 1024**2 == 0 else f"{value // 1024} KiB"
+        case str():
+            return f"`{value}`"
+        case _:
+            return json.dumps(value)
+
+
+def close_codes() -> str:
+    rows = [(str(int(code)), rule.meaning, str(rule.reconnect)) for code, rule in CLOSE_RULES.items()]
+    return _table(("code", "meaning", "reconnect"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {"configuration": configuration, "close-codes": close_codes}
+
+
+def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heading, ["---"] * len(heading), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def fresh(text: str) -> str:
+    """`text` with every generated block as it should be. KeyError names a block that nothing generates."""
+    return BLOCK.sub(lambda block: f"{block[1]}{TABLES[block['name']]()}{block[3]}", text)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="exit 1 when a file is stale, write nothing")
+    is_check = parser.parse_args().check
+    stale = []
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]:
+        text = path.read_text(encoding="utf-8")
+        if fresh(text) != text:
+            stale.append(str(path.relative_to(ROOT)))
+            if not is_check:
+                path.write_text(fresh(text), encoding="utf-8")
+    if stale and is_check:
+        print(f"stale: {', '.join(stale)}; run `make docs`", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
