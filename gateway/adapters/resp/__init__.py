@@ -1,0 +1,13 @@
+"""A lean, pipelined Redis client on hiredis, and the gateway's own subscription.
+
+Owns sockets to the server and what is on its way there. Knows nothing of keys or scripts' meaning.
+Used by adapters.redis_store and, for its lifetime, by gateway.app.
+"""
+
+from gateway.adapters.resp.address import Address
+from gateway.adapters.resp.client import Client
+from gateway.adapters.resp.replies import Reply, ReplyError
+from gateway.adapters.resp.scripts import Script
+from gateway.adapters.resp.subscription import Subscription, channel_of
+
+__all__ = ["Address", "Client", "Reply", "ReplyError", "Script", "Subscription", "channel_of"]

@@ -1,0 +1,32 @@
+"""A Lua script and the name under which the server caches it."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hiredis import pack_command
+
+Argument = bytes | str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """`source` as it is sent to the server; the sha is computed once."""
+
+    source: str = field(repr=False)
+    name: str = ""
+    sha: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        digest = hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
+        object.__setattr__(self, "sha", digest.encode())
+
+    def pack(self, keys: Sequence[Argument], args: Iterable[Argument]) -> bytes:
+        """The whole EVALSHA command as bytes."""
+        return pack_command((b"EVALSHA", self.sha, len(keys), *keys, *args))
+
+    def pack_load(self) -> bytes:
+        return pack_command((b"SCRIPT", b"LOAD", self.source))
+
+
+__all__ = ["Argument", "Script"]
