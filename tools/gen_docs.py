@@ -1,4 +1,4 @@
-"""Writes the tables that are generated from the code between their markers; `--check` only tells whether they are fresh."""
+"""Writes the tables that are generated from the code between their markers; `--check` only tells if they are fresh."""
 
 import argparse
 import json
