@@ -28,6 +28,8 @@ def _exec_with_pdeathsig(parent: int, command: list[str]) -> None:
 
 
 def _guard(command: list[str]) -> int:
+    # Should we be stopped when the parent dies, the kernel sends SIGHUP before it lets us go on.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL, close_fds=False)  # noqa: S603
 
     def end_with_parent() -> None:

@@ -173,8 +173,8 @@ class EmbeddedServer:
         return "in use" in self._log_text()
 
     def _last_words(self) -> str:
-        lines = [line for line in self._log_text().splitlines() if line.strip()]
-        return lines[-1].rpartition("# ")[2] if lines else "it wrote no log"
+        warnings = [line.rpartition(" # ")[2] for line in self._log_text().splitlines() if " # " in line]
+        return "; ".join(warnings[-2:]) or "it wrote no log"
 
     def _log_text(self) -> str:
         try:
