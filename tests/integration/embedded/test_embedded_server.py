@@ -74,9 +74,9 @@ def eventually_refused(port: int, seconds: float = 5) -> bool:
 
 
 def freeze(pid: int) -> None:
-    """Returns when the process has stopped."""
+    """Returns when every thread of the process has stopped."""
     os.kill(pid, signal.SIGSTOP)
-    while Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "T":
+    while any(stat.read_text().rpartition(") ")[2][0] != "T" for stat in Path(f"/proc/{pid}/task").glob("*/stat")):
         time.sleep(0.001)
 
 
