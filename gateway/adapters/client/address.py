@@ -1,0 +1,57 @@
+"""A gateway's base URL -> the URLs of one session on it, and the one answer header that clients obey."""
+
+from collections.abc import Mapping
+from urllib.parse import quote, urlencode, urlsplit
+
+from yarl import URL
+
+_WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
+_HTTP_SCHEMES = {"http": "http", "https": "https", "ws": "http", "wss": "https"}
+
+
+class BadAddress(ValueError):
+    """Not the address of a gateway."""
+
+
+def check_base(url: str) -> str:
+    """The URL without a trailing slash; raises BadAddress with a sentence for a person."""
+    parts = urlsplit(url)
+    if parts.scheme not in _HTTP_SCHEMES or not parts.hostname or parts.query or parts.fragment:
+        raise BadAddress(f"{url!r} is not a gateway's address; write it as http://host:8080")
+    return url.rstrip("/")
+
+
+def socket_url(base: str, session: str, query: dict[str, str]) -> URL:
+    return _url(base, _WEBSOCKET_SCHEMES, f"/v1/sessions/{quote(session, safe='')}/ws", query)
+
+
+def decision_url(base: str, session: str, query: dict[str, str]) -> URL:
+    """The same admission decision as JSON."""
+    return _url(base, _HTTP_SCHEMES, f"/v1/sessions/{quote(session, safe='')}/ws", query)
+
+
+def push_url(base: str, session: str) -> URL:
+    return _url(base, _HTTP_SCHEMES, f"/v1/sessions/{quote(session, safe='')}/push", {})
+
+
+def producer_url(base: str, session: str, producer: str) -> URL:
+    path = f"/v1/sessions/{quote(session, safe='')}/producers/{quote(producer, safe='')}"
+    return _url(base, _HTTP_SCHEMES, path, {})
+
+
+def _url(base: str, schemes: dict[str, str], path: str, query: dict[str, str]) -> URL:
+    parts = urlsplit(base)
+    text = f"{schemes[parts.scheme]}://{parts.netloc}{parts.path.rstrip('/')}{path}"
+    return URL(f"{text}?{urlencode(query)}" if query else text, encoded=True)
+
+
+def retry_after_seconds(headers: Mapping[str, str] | None) -> float | None:
+    """Of a Retry-After header in its number form; a date is of no use without the other host's clock."""
+    value = headers.get("Retry-After") if headers is not None else None
+    try:
+        return max(0.0, float(value)) if value is not None else None
+    except ValueError:
+        return None
+
+
+__all__ = ["BadAddress", "check_base", "decision_url", "producer_url", "push_url", "retry_after_seconds", "socket_url"]

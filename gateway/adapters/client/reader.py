@@ -1,0 +1,296 @@
+"""Reads one session for ever: through deaths of gateways, on whichever of its URLs answers, without a hole or a repeat.
+
+Owns the cursor. Used by `relayrouter tail` and the demo. Creates no task: it works while its frames are awaited.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from secrets import token_hex
+from typing import assert_never
+
+import aiohttp
+
+from gateway.adapters.client.address import check_base, decision_url, retry_after_seconds, socket_url
+from gateway.adapters.client.backoff import Backoff
+from gateway.adapters.client.endings import Ending, check_again, ending_of_status
+from gateway.adapters.client.frames import BadFrame, Frame
+from gateway.adapters.client.link import Link
+from gateway.adapters.client.place import Offer, Place, Tally
+from gateway.adapters.client.settings import READER_DEFAULTS, ReaderSettings
+from gateway.domain.wire.close_codes import CloseCode
+from gateway.domain.wire.cursor import Cursor
+
+SUBPROTOCOL = "relayrouter.v1"
+_MAX_FRAME_BYTES = 4 * 1024 * 1024
+_POSITION_KINDS = ("welcome", "gap", "forked")
+
+NewToken = Callable[[], Awaitable[str]]
+"""Fetches a fresh token after 4401."""
+
+
+class ReaderState(StrEnum):
+    CONNECTING = "connecting"
+    LIVE = "live"
+    """A welcome was heard on this connection."""
+    WAITING = "waiting"
+    """Between two attempts."""
+    CLOSED = "closed"
+
+
+@dataclass(slots=True)
+class ReaderStatus:
+    """What a person wants to see; handed to `on_status` at each change of `state`."""
+
+    state: ReaderState = ReaderState.CONNECTING
+    url: str = ""
+    gateway: str | None = None
+    connection: str | None = None
+    resumed: str | None = None
+    rtt_seconds: float | None = None
+    cause: str = ""
+    """Why the last connection ended."""
+    wait_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where to begin: after a cursor, after a bare seq, at the first retained message, or (default) live."""
+
+    cursor: Cursor | None = None
+    seq: int | None = None
+    from_start: bool = False
+
+
+LIVE = Start()
+
+
+@dataclass(slots=True)
+class _Slot:
+    """When a draining gateway asked this client to come back."""
+
+    at: float | None = None
+
+    def set(self, frame: Frame, now: float) -> None:
+        after_ms = frame.payload.get("after_ms")
+        if isinstance(after_ms, int | float):
+            self.at = now + after_ms / 1000
+
+    def take(self, now: float) -> float | None:
+        """Seconds until then, once; None when there is no slot, or it has passed."""
+        at, self.at = self.at, None
+        return at - now if at is not None and at > now else None
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderIdentity:
+    """Who reads: a stable client id makes a second reader supersede the first."""
+
+    client: str = field(default_factory=lambda: f"reader-{token_hex(8)}")
+    token: str | None = field(default=None, repr=False)
+    new_token: NewToken | None = field(default=None, repr=False)
+
+
+class SessionReader:
+    """`frames` yields every frame but pongs, each message once and in order; raises SessionEnded when that is over."""
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        session: str,
+        identity: ReaderIdentity | None = None,
+        start: Start = LIVE,
+        settings: ReaderSettings = READER_DEFAULTS,
+        *,
+        rng: random.Random | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        on_status: Callable[[ReaderStatus], None] = lambda _status: None,
+    ) -> None:
+        if not urls:
+            raise ValueError("a reader needs the URL of at least one gateway")
+        self._urls = [check_base(url) for url in urls]
+        self._session = session
+        self._identity = identity or ReaderIdentity()
+        self._token = self._identity.token
+        self._token_is_new = False
+        self._start = start
+        self._settings = settings
+        self._clock = clock
+        self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
+        self._backoff = Backoff(settings.backoff, self._rng)
+        self._on_status = on_status
+        self._place = Place(start.cursor)
+        self._turn = 0
+        self._slot = _Slot()
+        self._is_streaming = False
+        self.status = ReaderStatus()
+
+    @property
+    def client(self) -> str:
+        return self._identity.client
+
+    @property
+    def cursor(self) -> Cursor | None:
+        """After the last message applied; None before the first welcome."""
+        return self._place.cursor
+
+    @property
+    def tally(self) -> Tally:
+        return self._place.tally
+
+    async def frames(self) -> AsyncIterator[Frame]:
+        """Close the iterator (`contextlib.aclosing`) to leave: what was applied is acknowledged then."""
+        async with aiohttp.ClientSession() as http:
+            try:
+                while True:
+                    received: Frame | Ending
+                    link = await self._connect(http)
+                    if isinstance(link, Ending):
+                        await self._wait_after(link)
+                        continue
+                    try:
+                        while not isinstance(received := await self._next(link), Ending):
+                            yield received
+                    finally:
+                        await link.close()
+                    self._note_end(link, received)
+                    await self._wait_after(received)
+            finally:
+                self._set_state(ReaderState.CLOSED)
+
+    async def _next(self, link: Link) -> Frame | Ending:
+        while True:
+            received = await link.receive()
+            if isinstance(received, Ending):
+                return received
+            try:
+                offer = self._take(link, received)
+            except BadFrame as exc:
+                return Ending(None, str(exc))
+            match offer:
+                case Offer.NEXT:
+                    return received
+                case Offer.HOLE:
+                    return Ending(None, "a message is missing: asking again from the cursor")
+                case Offer.REPEAT:
+                    continue
+                case _:
+                    assert_never(offer)
+
+    # ---- one connection ----------------------------------------------------------------------------------------
+
+    async def _connect(self, http: aiohttp.ClientSession) -> Link | Ending:
+        url = self.status.url = self._urls[self._turn % len(self._urls)]
+        self._set_state(ReaderState.CONNECTING)
+        query = self._query()
+        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        try:
+            async with asyncio.timeout(self._settings.connect_seconds):
+                ws = await http.ws_connect(
+                    socket_url(url, self._session, query),
+                    protocols=(SUBPROTOCOL,),
+                    headers=headers,
+                    autoping=False,
+                    max_msg_size=_MAX_FRAME_BYTES,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=1.0),
+                )
+        except aiohttp.WSServerHandshakeError as exc:
+            message = await self._explain(http, url, query, headers)
+            return ending_of_status(exc.status, message, retry_after_seconds(exc.headers))
+        except (aiohttp.ClientError, OSError, TimeoutError) as exc:
+            return Ending(None, str(exc) or f"no answer within {self._settings.connect_seconds:g} s")
+        link = Link(ws, self._settings, self._clock)
+        link.is_streaming = self._is_streaming
+        return link
+
+    async def _explain(
+        self, http: aiohttp.ClientSession, url: str, query: dict[str, str], headers: dict[str, str]
+    ) -> str:
+        """Ask the same URL without an upgrade why it refused; empty when it does not say."""
+        with suppress(aiohttp.ClientError, OSError, TimeoutError, ValueError, KeyError, TypeError):
+            async with asyncio.timeout(self._settings.connect_seconds):
+                async with http.get(decision_url(url, self._session, query), headers=headers) as response:
+                    body = await response.json(content_type=None)
+                    return str(body["error"]["message"])
+        return ""
+
+    def _query(self) -> dict[str, str]:
+        query = {"client": self._identity.client, "ack": "1"}
+        if self._place.cursor is not None:
+            query["cursor"] = str(self._place.cursor)
+        elif self._start.seq is not None:
+            query["last_received_seq"] = str(self._start.seq)
+        elif self._start.from_start:
+            query["from"] = "start"
+        if self._settings.heartbeat_seconds is not None:
+            query["heartbeat"] = str(self._settings.heartbeat_seconds)
+        if self.status.connection is not None:
+            # The old socket may look alive to its gateway: it is replaced, which is no take-over by somebody else.
+            query["replaces"] = self.status.connection
+        return query
+
+    def _take(self, link: Link, frame: Frame) -> Offer:
+        if frame.is_control:
+            self._take_control(link, frame)
+            self.status.rtt_seconds = link.rtt_seconds
+            return Offer.NEXT
+        offer = self._place.offer(frame)
+        if offer is not Offer.HOLE and frame.seq is not None:
+            self._is_streaming = link.is_streaming = frame.kind != "run_end"
+            link.note_applied(self._place.seq, len(frame.raw))
+            self._backoff.reset()
+        self.status.rtt_seconds = link.rtt_seconds
+        return offer
+
+    def _take_control(self, link: Link, frame: Frame) -> None:
+        if frame.kind in _POSITION_KINDS:
+            self._place.follow(frame)
+            link.start_from(self._place.seq)
+        if frame.kind == "welcome":
+            link.is_welcome = True
+            self._token_is_new = False
+            self.status.gateway = _text(frame, "gateway")
+            self.status.connection = _text(frame, "connection")
+            self.status.resumed = _text(frame, "resumed")
+            self._set_state(ReaderState.LIVE)
+        elif frame.kind == "reconnect_later" or (frame.kind == "error" and frame.payload.get("retryable") is True):
+            self._slot.set(frame, self._clock())
+
+    def _note_end(self, link: Link, ending: Ending) -> None:
+        if link.is_welcome and self._clock() - link.opened_at >= self._settings.stable_seconds:
+            self._backoff.reset()
+        if ending.code is not None:
+            self.status.connection = None  # closed by its gateway: nothing to replace
+        self.status.gateway = None
+
+    # ---- between two connections -------------------------------------------------------------------------------
+
+    async def _wait_after(self, ending: Ending) -> None:
+        """Raises SessionEnded when the ending is final."""
+        self.status.cause = ending.reason or f"closed with {ending.code}"
+        has_new_token = self._identity.new_token is not None and not self._token_is_new
+        check_again(ending, has_new_token=has_new_token)
+        if ending.code == CloseCode.UNAUTHENTICATED and self._identity.new_token is not None:
+            self._token = await self._identity.new_token()
+            self._token_is_new = True
+        self._turn += 1
+        slot = self._slot.take(self._clock())
+        self.status.wait_seconds = self._backoff.next_delay_seconds(max(ending.after_seconds or 0.0, slot or 0.0))
+        self._set_state(ReaderState.WAITING)
+        await asyncio.sleep(self.status.wait_seconds)
+
+    def _set_state(self, state: ReaderState) -> None:
+        self.status.state = state
+        self._on_status(self.status)
+
+
+def _text(frame: Frame, name: str) -> str | None:
+    value = frame.payload.get(name)
+    return value if isinstance(value, str) else None
+
+
+__all__ = ["SUBPROTOCOL", "NewToken", "ReaderIdentity", "ReaderState", "ReaderStatus", "SessionReader", "Start"]
