@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from gateway.domain.sessions.log_state import Fork as Fork  # noqa: PLC0414  re-exported
+from gateway.domain.sessions.log_state import LogState as LogState  # noqa: PLC0414  re-exported
 from gateway.domain.wire.close_codes import CloseCode
 from gateway.domain.wire.cursor import Cursor, Line
 from gateway.domain.wire.entry import Item, LogEntry
@@ -37,36 +39,6 @@ class StoreUnavailable(Exception):
 
 
 # ---- the log -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Fork:
-    """One stretch of an epoch. `runs` maps a retained run to its text's bytes at `base` (the head when it was opened)."""
-
-    id: str
-    base: int
-    runs: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class LogState:
-    """A log at one moment. `forks` is oldest first and ends with the current one. `lost`: highest seq that is gone for good."""
-
-    epoch: str
-    forks: tuple[Fork, ...]
-    head: int
-    lost: int
-
-    @property
-    def fork(self) -> str:
-        return self.forks[-1].id
-
-    @property
-    def line(self) -> Line:
-        return Line(f"{self.epoch}.{self.fork}".encode())
-
-    def cursor(self, seq: int) -> Cursor:
-        return Cursor(self.epoch, self.fork, seq)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,95 @@
+"""Judges how far a client is against a log: where delivery goes on, and what must be announced first (R18, R21).
+
+Pure, and the only place that decides it: claims, pages, repairs and re-claims all ask here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gateway.domain.sessions.log_state import LogState
+from gateway.domain.wire.cursor import Cursor
+
+
+class GapReason(StrEnum):
+    """Why a range cannot be delivered (protocol.md 1)."""
+
+    EVICTED = "evicted"
+    EPOCH_CHANGED = "epoch_changed"
+    AHEAD = "ahead"
+    UNKNOWN_SESSION = "unknown_session"
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """`first`..`last` will not come. `position`: where delivery goes on after it, on the log's line."""
+
+    first: int
+    last: int
+    reason: GapReason
+    position: int
+    runs: Mapping[str, int] | None = None
+    """Only with `epoch_changed`: each retained run's text length at the base."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.first <= self.last:
+            raise ValueError(f"a gap from {self.first} to {self.last}")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a cursor means on a log. Announced in this order: `forked`, then `gaps`."""
+
+    start: int
+    """The position after all gaps but `evicted`: what `welcome.cursor` says."""
+    position: int
+    """The position after everything announced: the next entry has a seq above it."""
+    gaps: tuple[Gap, ...] = ()
+    forked: int | None = None
+    """The cursor lies on an older fork and is whole there: the base of the fork that followed."""
+
+
+def judge(cursor: Cursor, log: LogState) -> Verdict:
+    """The verdict on a cursor that a client brought or a connection has come to."""
+    if cursor.epoch != log.epoch:
+        return _lost_all(cursor.seq, log, GapReason.EPOCH_CHANGED, {})
+    if cursor.fork == log.fork:
+        if cursor.seq <= log.head:
+            return _settled(cursor.seq, log)
+        return _settled(0, log, Gap(log.head + 1, cursor.seq, GapReason.AHEAD, 0))
+    for fork, follower in zip(log.forks, log.forks[1:], strict=False):
+        if fork.id == cursor.fork:
+            if cursor.seq <= follower.base:
+                return _settled(cursor.seq, log, forked=follower.base)
+            base = follower.base
+            return _settled(base, log, Gap(base + 1, cursor.seq, GapReason.EPOCH_CHANGED, base, follower.runs))
+    return _lost_all(cursor.seq, log, GapReason.EPOCH_CHANGED, {})
+
+
+def judge_unknown(seq: int, log: LogState) -> Verdict:
+    """The verdict on a position in a session that this claim has just made: it belongs to another life."""
+    return _lost_all(seq, log, GapReason.UNKNOWN_SESSION, None)
+
+
+def begin_at(seq: int, log: LogState) -> Verdict:
+    """The verdict on a client without a position that wants everything after `seq` (0: the start, head: live)."""
+    return _settled(seq, log)
+
+
+def hole(position: int, last: int) -> Gap:
+    """The gap for entries that a page should have had and has not: trimmed meanwhile, or expired."""
+    return Gap(position + 1, last, GapReason.EVICTED, last)
+
+
+def _lost_all(seq: int, log: LogState, reason: GapReason, runs: Mapping[str, int] | None) -> Verdict:
+    return _settled(0, log, Gap(1, seq, reason, 0, runs) if seq else None)
+
+
+def _settled(start: int, log: LogState, gap: Gap | None = None, forked: int | None = None) -> Verdict:
+    gaps = () if gap is None else (gap,)
+    if start >= log.lost:
+        return Verdict(start, start, gaps, forked)
+    return Verdict(start, log.lost, (*gaps, hole(start, log.lost)), forked)
+
+
+__all__ = ["Gap", "GapReason", "Verdict", "begin_at", "hole", "judge", "judge_unknown"]

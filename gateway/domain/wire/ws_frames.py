@@ -1,0 +1,54 @@
+"""WebSocket frames as a server sends them (RFC 6455 5.2: whole, unmasked, uncompressed). Pure bytes.
+
+A frame is built once and written to every connection that gets it.
+"""
+
+from struct import Struct
+from typing import Final
+
+from gateway.domain.wire.close_codes import clip_reason
+
+_FIN: Final = 0x80
+_TEXT: Final = _FIN | 0x1
+_CLOSE: Final = _FIN | 0x8
+_PING: Final = _FIN | 0x9
+_PONG: Final = _FIN | 0xA
+
+MAX_CONTROL_BYTES: Final = 125
+
+_short_headers: Final = tuple(bytes((_TEXT, size)) for size in range(126))
+_pack_medium = Struct("!BBH").pack
+_pack_long = Struct("!BBQ").pack
+
+
+def encode_text(payload: bytes) -> bytes:
+    """One text frame. `payload` is UTF-8."""
+    size = len(payload)
+    if size < 126:
+        return _short_headers[size] + payload
+    if size < 65536:
+        return _pack_medium(_TEXT, 126, size) + payload
+    return _pack_long(_TEXT, 127, size) + payload
+
+
+def encode_ping(nonce: bytes) -> bytes:
+    return _control(_PING, nonce)
+
+
+def encode_pong(payload: bytes) -> bytes:
+    """The answer to a ping with this payload."""
+    return _control(_PONG, payload)
+
+
+def encode_close(code: int, reason: str = "") -> bytes:
+    """A close frame; the reason is cut to what fits (A11)."""
+    return _control(_CLOSE, code.to_bytes(2, "big") + clip_reason(reason).encode())
+
+
+def _control(first_byte: int, payload: bytes) -> bytes:
+    if len(payload) > MAX_CONTROL_BYTES:
+        raise ValueError(f"a control frame carries at most {MAX_CONTROL_BYTES} bytes, not {len(payload)}")
+    return bytes((first_byte, len(payload))) + payload
+
+
+__all__ = ["MAX_CONTROL_BYTES", "encode_close", "encode_ping", "encode_pong", "encode_text"]
