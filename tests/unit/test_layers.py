@@ -1,0 +1,64 @@
+"""The layers of the code: what import-linter cannot see is checked here on the syntax trees."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import gateway
+
+PACKAGE = Path(gateway.__file__).parent
+TASK_MAKERS = {"create_task", "ensure_future", "TaskGroup", "run_coroutine_threadsafe"}
+CLOCKS = {"time", "datetime", "asyncio", "os", "socket", "random", "secrets", "logging", "threading", "subprocess"}
+
+
+def trees(folder: str = "") -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted((PACKAGE / folder).rglob("*.py")):
+        yield str(path.relative_to(PACKAGE)), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_imports_point_down() -> None:
+    done = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-cache"],
+        cwd=PACKAGE.parent,
+        capture_output=True,
+        text=True,
+        timeout=55,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_only_the_task_owner_creates_tasks() -> None:
+    """Style 19. A task without an owner dies silently. Adapters and core use core.tasks through what they are given."""
+    makers = [
+        f"{name}:{node.lineno}"
+        for name, tree in trees()
+        if name != "core/tasks.py"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in TASK_MAKERS
+    ]
+
+    assert makers == []
+
+
+def test_domain_has_no_clock_and_no_outside() -> None:
+    imports = [
+        f"{name}: {module}"
+        for name, tree in trees("domain")
+        for node in ast.walk(tree)
+        for module in _modules(node)
+        if module.split(".")[0] in CLOCKS
+    ]
+
+    assert imports == []
+
+
+def _modules(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module:
+        return [node.module]
+    return []
