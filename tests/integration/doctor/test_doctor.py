@@ -90,7 +90,7 @@ def test_persistence_is_told_apart(server: EmbeddedServer, admin: "redis.Redis")
 def test_memory_is_judged_by_what_is_left(
     server: EmbeddedServer, admin: "redis.Redis", share: float, level: Level
 ) -> None:
-    used = int(admin.info("memory")["used_memory"])  # type: ignore[index]
+    used = int(admin.info("memory")["used_memory"])
     admin.config_set("maxmemory", int(used / share))
 
     assert ask(server)["redis memory"].level is level
@@ -105,7 +105,9 @@ def test_replica_fails(server: EmbeddedServer, admin: "redis.Redis") -> None:
 
 
 def test_user_without_scripts_fails(server: EmbeddedServer, admin: "redis.Redis") -> None:
-    admin.execute_command("ACL", "SETUSER", "ann", "on", ">secret", "~*", "&*", "+@all", "-eval")
+    admin.acl_setuser(
+        "ann", enabled=True, passwords="+secret", keys="*", channels="*", categories=["+@all"], commands=["-eval"]
+    )
 
     findings = ask(server, url=server.url.replace("://", "://ann:secret@"))
 
@@ -114,7 +116,9 @@ def test_user_without_scripts_fails(server: EmbeddedServer, admin: "redis.Redis"
 
 
 def test_user_without_info_fails(server: EmbeddedServer, admin: "redis.Redis") -> None:
-    admin.execute_command("ACL", "SETUSER", "bob", "on", ">secret", "~*", "&*", "+@all", "-info")
+    admin.acl_setuser(
+        "bob", enabled=True, passwords="+secret", keys="*", channels="*", categories=["+@all"], commands=["-info"]
+    )
 
     findings = ask(server, url=server.url.replace("://", "://bob:secret@"))
 
@@ -122,7 +126,7 @@ def test_user_without_info_fails(server: EmbeddedServer, admin: "redis.Redis") -
 
 
 def test_wrong_password_is_named_and_not_shown(server: EmbeddedServer, admin: "redis.Redis") -> None:
-    admin.execute_command("ACL", "SETUSER", "eve", "on", ">right")
+    admin.acl_setuser("eve", enabled=True, passwords="+right")
 
     findings = ask(server, url=server.url.replace("://", "://eve:wrong@"))
 
