@@ -9,7 +9,7 @@ _DEFAULT_PORT = 6379
 _TLS_OPTIONS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname")
 
 
-class InvalidAddress(ValueError):
+class AddressError(ValueError):
     """The URL cannot be used; the text says why without repeating it (it may hold a password)."""
 
 
@@ -48,12 +48,12 @@ class Address:
 
     @classmethod
     def parse(cls, url: str) -> Self:
-        """redis://[user:password@]host[:port][/database], rediss:// (TLS), unix:///path[?db=N]; raises InvalidAddress."""
+        """redis://[user:password@]host[:port][/database], rediss:// (TLS), unix:///path[?db=N], else AddressError."""
         try:
             parts = urlsplit(url)
             port = parts.port
         except ValueError:
-            raise InvalidAddress("not a URL; write it as redis://[user:password@]host:6379/0") from None
+            raise AddressError("not a URL; write it as redis://[user:password@]host:6379/0") from None
         query = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
         username = unquote(parts.username or query.pop("username", ""))
         password = unquote(parts.password or "") or query.pop("password", "")
@@ -62,10 +62,10 @@ class Address:
                 path=unquote(parts.path), database=_database(query.pop("db", "0")), username=username, password=password
             )
             if not address.path:
-                raise InvalidAddress("it names no socket; write it as unix:///run/redis.sock")
+                raise AddressError("it names no socket; write it as unix:///run/redis.sock")
         elif parts.scheme in ("redis", "rediss"):
             if not parts.hostname:
-                raise InvalidAddress("it names no host; write it as redis://host:6379/0")
+                raise AddressError("it names no host; write it as redis://host:6379/0")
             address = cls(
                 host=parts.hostname,
                 port=_DEFAULT_PORT if port is None else port,
@@ -75,9 +75,9 @@ class Address:
                 password=password,
             )
         else:
-            raise InvalidAddress("it must begin with redis://, rediss:// (TLS) or unix://")
+            raise AddressError("it must begin with redis://, rediss:// (TLS) or unix://")
         if query:
-            raise InvalidAddress(f"unknown options in it: {', '.join(sorted(query))}")
+            raise AddressError(f"unknown options in it: {', '.join(sorted(query))}")
         return address
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ class Address:
 
 def _database(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise InvalidAddress("its database is not a number")
+        raise AddressError("its database is not a number")
     return int(text)
 
 
@@ -104,4 +104,4 @@ def _parse_tls(query: dict[str, str]) -> Tls:
     )
 
 
-__all__ = ["Address", "InvalidAddress", "Tls"]
+__all__ = ["Address", "AddressError", "Tls"]

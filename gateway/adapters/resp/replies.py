@@ -8,11 +8,11 @@ from typing import Any, Final, TypeAlias
 from gateway.ports import StoreUnavailable
 
 Reply: TypeAlias = Any
-"""What hiredis makes of a RESP2 reply: bytes (also of a status), int, None, list of replies. ReplyError inside lists only."""
+"""What hiredis makes of a RESP2 reply: bytes (of a status, too), int, None, or a list of replies and ReplyErrors."""
 
 _REFUSED_BEFORE_EXECUTION: Final = frozenset({
-    "ASK", "BUSY", "CLUSTERDOWN", "CROSSSLOT", "EXECABORT", "LOADING", "MASTERDOWN", "MISCONF", "MOVED", "NOAUTH", "NOPERM",
-    "NOREPLICAS", "NOSCRIPT", "OOM", "READONLY", "TRYAGAIN", "UNBLOCKED", "WRONGPASS",
+    "ASK", "BUSY", "CLUSTERDOWN", "CROSSSLOT", "EXECABORT", "LOADING", "MASTERDOWN", "MISCONF", "MOVED", "NOAUTH",
+    "NOPERM", "NOREPLICAS", "NOSCRIPT", "OOM", "READONLY", "TRYAGAIN", "UNBLOCKED", "WRONGPASS",
 })  # fmt: skip
 
 _DISCARDS_CONNECTION: Final = frozenset({"LOADING", "MASTERDOWN", "MOVED", "NOAUTH", "READONLY", "UNBLOCKED"})

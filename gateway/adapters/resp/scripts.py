@@ -4,9 +4,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hiredis import pack_command
-
-Argument = bytes | str | int | float
+from gateway.adapters.resp.commands import Argument, pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +21,10 @@ class Script:
 
     def pack(self, keys: Sequence[Argument], args: Iterable[Argument]) -> bytes:
         """The whole EVALSHA command as bytes."""
-        return pack_command((b"EVALSHA", self.sha, len(keys), *keys, *args))
+        return pack((b"EVALSHA", self.sha, len(keys), *keys, *args))
 
     def pack_load(self) -> bytes:
-        return pack_command((b"SCRIPT", b"LOAD", self.source))
+        return pack((b"SCRIPT", b"LOAD", self.source))
 
 
-__all__ = ["Argument", "Script"]
+__all__ = ["Script"]

@@ -1,21 +1,68 @@
 """The gateway's own channel: subscribe, deliver what each read brought, notice a dead link, subscribe again.
 
-Owns one connection of its own. Must never wait for a listener. Implements ports.Bus.
+Owns one connection of its own. Must never wait for a listener. Implements ports.Bus; the owner of tasks starts `run`.
 """
-# Interface as promised; the implementation follows within the hour.
 
+import asyncio
 import random
+from typing import Final
+
+import structlog
+from hiredis import ProtocolError
 
 from gateway.adapters.resp.address import Address
+from gateway.adapters.resp.backoff import Backoff
 from gateway.adapters.resp.client import Client
+from gateway.adapters.resp.commands import pack
+from gateway.adapters.resp.connection import NOTHING, Connection
+from gateway.adapters.resp.handshake import greet, open_socket
+from gateway.adapters.resp.health import is_answered
 from gateway.domain.measures import Measures
 from gateway.domain.wire.ids import GatewayId
-from gateway.ports import BusListener
+from gateway.ports import BusListener, StoreUnavailable
 from gateway.settings.redis import RedisSettings
+
+log = structlog.get_logger()
+
+_PING: Final = pack((b"PING",))
 
 
 def channel_of(gateway: GatewayId) -> bytes:
+    """The one place where Python spells the channel's name (redis.md)."""
     return b"rr:ch:" + gateway.encode()
+
+
+class ChannelLink(Connection):
+    """A RESP2 connection with one subscription: messages go to the listener, all else to the waiters in order."""
+
+    def __init__(self, listener: BusListener) -> None:
+        super().__init__()
+        self._listener = listener
+        self._listener_messages = listener.on_messages
+        self.is_subscribed = False
+
+    def data_received(self, data: bytes) -> None:
+        self.reads += 1
+        messages = []
+        try:
+            self._reader.feed(data)
+            gets = self._gets
+            while (reply := gets()) is not NOTHING:
+                if reply.__class__ is list and reply[0] == b"message":
+                    messages.append(reply[2])
+                else:
+                    self._take_reply(reply)
+        except ProtocolError:
+            self.abort("not the Redis protocol")
+        if messages:
+            self._listener_messages(messages)
+
+    def _take_reply(self, reply: object) -> None:
+        # Here and not where SUBSCRIBE is awaited: the same read may hold the first messages.
+        if isinstance(reply, list) and reply[0] == b"subscribe" and not self.ended.done():
+            self.is_subscribed = True
+            self._listener.on_subscribed()
+        self.resolve(reply)
 
 
 class Subscription:
@@ -24,16 +71,80 @@ class Subscription:
     def __init__(
         self, address: Address, client: Client, settings: RedisSettings, *, rng: random.Random, measures: Measures
     ) -> None:
-        raise NotImplementedError
-
-    async def run(self, channel: GatewayId, listener: BusListener) -> None:
-        raise NotImplementedError
-
-    def reset(self, reason: str) -> None:
-        raise NotImplementedError
+        """`client` carries what is published, in order with the appends."""
+        self._address = address
+        self._tls = address.tls.context() if address.tls is not None else None
+        self._client = client
+        self._settings = settings
+        self._measures = measures
+        self._backoff = Backoff(settings.backoff_min_ms, settings.backoff_max_ms, rng)
+        self._link: ChannelLink | None = None
+        self._was_subscribed = False
+        self._told_reason = ""
 
     def publish(self, gateway: GatewayId, message: bytes) -> None:
-        raise NotImplementedError
+        """Fire and forget through the append connection, after what was sent there before."""
+        self._client.post(b"PUBLISH", channel_of(gateway), message)
+
+    def reset(self, reason: str) -> None:
+        """Drop the current link, if there is one; `run` makes a new one."""
+        if self._link is not None:
+            self._link.abort(reason)
+
+    async def run(self, channel: GatewayId, listener: BusListener) -> None:
+        """Subscribe, deliver, subscribe again with full jitter, for ever. Returns only by cancellation."""
+        while True:
+            await self._live_once(channel, listener)
+            await asyncio.sleep(self._backoff.delay_seconds())
+
+    async def _live_once(self, channel: GatewayId, listener: BusListener) -> None:
+        loop = asyncio.get_running_loop()
+        reason = "closed"
+        try:
+            async with asyncio.timeout(self._settings.connect_timeout_seconds):
+                self._link = await open_socket(self._address, self._tls, lambda: ChannelLink(listener))
+                link = self._link
+                deadline = loop.time() + self._settings.connect_timeout_seconds
+                await greet(link, self._address, f"{channel}:bus", (), deadline)
+                await link.ask(pack((b"SUBSCRIBE", channel_of(channel))), deadline)
+            since = loop.time()
+            self._note_subscribed(channel)
+            reason = await self._watch(link)
+            log.warning("bus_lost", address=str(self._address), reason=reason)
+            if loop.time() - since > self._settings.backoff_max_ms / 1000:
+                self._backoff.reset()
+        except (OSError, StoreUnavailable) as exc:  # TimeoutError is an OSError
+            reason = type(exc).__name__ if isinstance(exc, TimeoutError) else str(exc)
+            if reason != self._told_reason:
+                self._told_reason = reason
+                log.warning("bus_connect_failed", address=str(self._address), reason=reason)
+        finally:
+            ended, self._link = self._link, None
+            if ended is not None:
+                ended.abort("closed")
+                if ended.is_subscribed:
+                    listener.on_down(reason)
+
+    def _note_subscribed(self, channel: GatewayId) -> None:
+        if self._was_subscribed:
+            self._measures.bus_reconnects += 1
+        self._was_subscribed = True
+        self._told_reason = ""
+        log.info("bus_subscribed", address=str(self._address), channel=channel)
+
+    async def _watch(self, link: ChannelLink) -> str:
+        """Returns why the link is no more. Asks only when nothing came in for a whole interval."""
+        interval = self._settings.ping_interval_seconds
+        while not link.ended.done():
+            reads = link.reads
+            await asyncio.wait((link.ended,), timeout=interval)
+            if link.ended.done() or link.reads != reads:
+                continue
+            pong = link.ask(_PING, asyncio.get_running_loop().time() + 60 * interval)
+            if not await is_answered(link, pong, interval):
+                link.abort("health ping was not answered")
+                return await link.ended
+        return link.ended.result()
 
 
-__all__ = ["Subscription", "channel_of"]
+__all__ = ["ChannelLink", "Subscription", "channel_of"]
