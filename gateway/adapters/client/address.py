@@ -9,6 +9,10 @@ _WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 _HTTP_SCHEMES = {"http": "http", "https": "https", "ws": "http", "wss": "https"}
 
 
+DEFAULT_URL = "http://127.0.0.1:8080"
+"""Where `relayrouter serve` listens when nothing else is said."""
+
+
 class BadAddress(ValueError):
     """Not the address of a gateway."""
 
@@ -54,4 +58,13 @@ def retry_after_seconds(headers: Mapping[str, str] | None) -> float | None:
         return None
 
 
-__all__ = ["BadAddress", "check_base", "decision_url", "producer_url", "push_url", "retry_after_seconds", "socket_url"]
+__all__ = [
+    "DEFAULT_URL",
+    "BadAddress",
+    "check_base",
+    "decision_url",
+    "producer_url",
+    "push_url",
+    "retry_after_seconds",
+    "socket_url",
+]

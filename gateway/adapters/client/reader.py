@@ -6,7 +6,7 @@ Owns the cursor. Used by `relayrouter tail` and the demo. Creates no task: it wo
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -142,7 +142,7 @@ class SessionReader:
     def tally(self) -> Tally:
         return self._place.tally
 
-    async def frames(self) -> AsyncIterator[Frame]:
+    async def frames(self) -> AsyncGenerator[Frame, None]:
         """Close the iterator (`contextlib.aclosing`) to leave: what was applied is acknowledged then."""
         async with aiohttp.ClientSession() as http:
             try:
