@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from gateway.domain.access.principal import Principal
 from gateway.domain.sessions.log_state import Fork as Fork  # noqa: PLC0414  re-exported
 from gateway.domain.sessions.log_state import LogState as LogState  # noqa: PLC0414  re-exported
 from gateway.domain.wire.close_codes import CloseCode
@@ -395,6 +396,14 @@ class Directory(Protocol):
         ...
 
     async def revocations(self, tenant: Tenant) -> Revocations: ...
+
+
+class Authenticator(Protocol):
+    """Tokens to principals, by keys that are known here."""
+
+    def authenticate(self, token: str) -> Principal:
+        """Raises RelayError UNAUTHENTICATED, one and the same for every token that is not accepted (U01)."""
+        ...
 
 
 # ---- one client's socket -----------------------------------------------------------------------------------------

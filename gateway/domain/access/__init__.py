@@ -1,1 +1,1 @@
-"""Who may do what: principals, session patterns, scopes. Pure; tokens and tickets are made into principals elsewhere."""
+"""Who may do what: principals, session patterns, scopes. Pure; others make principals from tokens and tickets."""

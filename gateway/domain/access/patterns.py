@@ -19,7 +19,7 @@ def check_patterns(patterns: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def matches(pattern: str, session: str) -> bool:
-    """True when `pattern` covers the id. Linear: the first fit of each literal part is as good as any (no backtracking)."""
+    """True when `pattern` covers the id. No backtracking: the first fit of each literal part is as good as any."""
     first, *others = pattern.split("*")
     if not others:
         return session == pattern

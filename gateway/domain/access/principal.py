@@ -47,14 +47,13 @@ class Principal:
         return scope in self.scopes
 
     def may_reach(self, session: str) -> bool:
-        """False: whatever Redis says, this session does not exist for the principal. True without patterns means: if it is
-        the owner."""
+        """False: for this principal the session does not exist. True without patterns: only if `user` owns it."""
         if self.only_session is not None and session != self.only_session:
             return False
         return self.patterns is None or matches_any(self.patterns, session)
 
     def may_create(self, session: str) -> bool:
-        """A pattern covers the id: no look at the owner is needed, and the session may come into being by this principal."""
+        """A pattern covers the id: the owner does not matter, and the principal may bring the session into being."""
         return self.patterns is not None and self.may_reach(session)
 
     def is_same_user(self, other: "Principal") -> bool:

@@ -138,7 +138,7 @@ def _check_value(value: Any, depth: int) -> None:
 
 
 def mend_surrogates(value: Any) -> Any:
-    """The value with every lone surrogate in its strings and keys as U+FFFD (failure catalogue A12); shares what is whole.
+    """A copy with every lone surrogate in its strings and keys as U+FFFD (failure catalogue A12).
 
     Bounded: what is nested deeper than MAX_DEPTH is left as it is, and refused later.
     """

@@ -1,0 +1,73 @@
+"""Pushes to a user: one message batch to each of the user's sessions, wherever they are connected (C4).
+
+Must never bring a session into being, nor tell of sessions that the caller may not publish into.
+"""
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import NamedTuple
+
+from gateway.core.access import Access
+from gateway.core.ingest import Ingest
+from gateway.domain.access.principal import Principal, Scope
+from gateway.domain.access.rules import require_scope
+from gateway.domain.wire.entry import Item
+from gateway.domain.wire.errors import ErrorCode, RelayError
+from gateway.domain.wire.ids import SessionId, SessionRef, UserId
+from gateway.ports import Appended, Directory, LogStore
+
+_SKIPPED = frozenset({ErrorCode.NOT_FOUND, ErrorCode.GONE})
+
+
+class Delivery(NamedTuple):
+    """What became of the push in one session: `appended`, or the error that this session answered."""
+
+    session: SessionId
+    appended: Appended | None
+    error: RelayError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UserPush:
+    access: Access
+    ingest: Ingest
+    directory: Directory
+    store: LogStore
+
+    async def push(
+        self, principal: Principal, user: UserId, items: tuple[Item, ...], idempotency_key: str | None
+    ) -> list[Delivery]:
+        """Empty when the user has no session that the principal may publish into.
+
+        With a key, each session gets one derived from it, so that a repeat reaches only those that were missed.
+        """
+        require_scope(principal, Scope.PUBLISH)
+        sessions = await self.directory.user_sessions(principal.tenant, user)
+        refs = [SessionRef(principal.tenant, session) for session in sorted(sessions) if principal.may_reach(session)]
+        # The index may name what has expired since; only what has a log is pushed to.
+        heads = await self.store.heads(refs) if refs else []
+        deliveries: list[Delivery] = []
+        for ref, head in zip(refs, heads, strict=True):
+            if head.line is None:
+                continue
+            delivery = await self._push_one(principal, ref, items, idempotency_key)
+            if delivery is not None:
+                deliveries.append(delivery)
+        return deliveries
+
+    async def _push_one(
+        self, principal: Principal, ref: SessionRef, items: tuple[Item, ...], idempotency_key: str | None
+    ) -> Delivery | None:
+        key = None if idempotency_key is None else _derived_key(idempotency_key, ref)
+        try:
+            await self.access.publisher(principal, ref.session)
+            return Delivery(ref.session, await self.ingest.append(ref, items, idempotency_key=key))
+        except RelayError as exc:
+            return None if exc.code in _SKIPPED else Delivery(ref.session, None, exc)
+
+
+def _derived_key(key: str, ref: SessionRef) -> str:
+    return "user:" + sha256(key.encode() + b"\n" + ref.key).hexdigest()
+
+
+__all__ = ["Delivery", "UserPush"]
