@@ -28,7 +28,7 @@ from gateway.domain.wire.ids import (
 
 
 class StoreUnavailable(Exception):
-    """Redis did not answer, or refused for a reason that passes by itself (NOSCRIPT after a re-send, OOM, READONLY, LOADING, ...).
+    """Redis did not answer, or refused for a reason that passes by itself (NOSCRIPT, OOM, READONLY, LOADING, ...).
 
     `outcome_unknown` is True when the command may have taken or may still take effect.
     """
@@ -161,14 +161,14 @@ class ClaimRequest:
     from_start: bool = False
     replaces: ConnectionId | None = None
     is_reclaim: bool = False
-    """The same socket again after `lost`: no take-over is counted; loses (Superseded) against a live route of another connection."""
+    """The same socket again after `lost`: no take-over counts; SUPERSEDED when another has a live route."""
     capabilities: str = ""
     retry_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """`page` is the first page after the position when the position lies on the current line, else None: judge, then read."""
+    """`page` is the first one after the position when that lies on the current line, else None: judge, then read."""
 
     generation: int
     log: LogState
@@ -273,7 +273,9 @@ class LogStore(Protocol):
         """G2, G5. Appends due in one loop turn travel in one write, in the order of the calls."""
         ...
 
-    async def register_producer(self, session: SessionRef, name: ProducerName, owner: UserId | None) -> Registered | AppendRefused:
+    async def register_producer(
+        self, session: SessionRef, name: ProducerName, owner: UserId | None
+    ) -> Registered | AppendRefused:
         """A new epoch, max(last + 1, Redis time in us). Makes the session when there is none. Refused: GONE."""
         ...
 
@@ -286,16 +288,14 @@ class LogStore(Protocol):
         ...
 
     async def settle(self, session: SessionRef, client: ClientId, connection: ConnectionId, generation: int) -> bool:
-        """A connection claimed with `replaces` is live: `previous` ends with a MOVED notice. False: no longer the owner."""
+        """A connection claimed with `replaces` is live: `previous` ends, told by MOVED. False: no longer the owner."""
         ...
 
     async def renew(self, requests: Sequence[RenewRequest]) -> list[Renewed]:
         """One pipelined pass. Pending acked cursors are stored."""
         ...
 
-    async def release(
-        self, session: SessionRef, gateway: GatewayId, client: RenewClient, *, was_live: bool
-    ) -> None:
+    async def release(self, session: SessionRef, gateway: GatewayId, client: RenewClient, *, was_live: bool) -> None:
         """Remove the route if connection and generation still own it (failure catalogue R12). Not yet live and it has a
         `previous`: that one owns the route again, and is told (RESTORED)."""
         ...
@@ -410,7 +410,7 @@ class Authenticator(Protocol):
 
 
 class Link(Protocol):
-    """One client's socket as the core sees it. Every method is plain: nothing here waits for a client, but `drained`."""
+    """One client's socket as the core sees it. Nothing here waits for a client, but `drained`."""
 
     def write(self, frames: bytes) -> None:
         """Prebuilt WebSocket frames, one or many, whole. After the end of the link: nothing happens."""
@@ -437,4 +437,3 @@ class Link(Protocol):
 
 Clock = Callable[[], float]
 """Monotonic seconds."""
-

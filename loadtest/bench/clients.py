@@ -119,7 +119,13 @@ def summary(totals: Totals) -> dict[str, Any]:
     def at(share: float) -> float | None:
         return round(times[min(len(times) - 1, int(len(times) * share))] / 1e6, 3) if times else None
 
-    return {"frames": totals.frames, "bytes": totals.bytes, "closed": totals.closed, "p50_ms": at(0.5), "p99_ms": at(0.99)}
+    return {
+        "frames": totals.frames,
+        "bytes": totals.bytes,
+        "closed": totals.closed,
+        "p50_ms": at(0.5),
+        "p99_ms": at(0.99),
+    }
 
 
 async def main() -> None:
@@ -139,7 +145,9 @@ async def main() -> None:
         path = f"/v1/sessions/{arguments.prefix}-{number}/ws?client=c{number}" + ("&ack=1" if arguments.ack else "")
         async with gate:
             _, reader = await loop.create_connection(
-                lambda: Reader(totals, path, where.netloc, arguments.token, acks=arguments.ack), where.hostname, where.port
+                lambda: Reader(totals, path, where.netloc, arguments.token, acks=arguments.ack),
+                where.hostname,
+                where.port,
             )
             await asyncio.wait_for(reader.ready, 30)
             readers.append(reader)

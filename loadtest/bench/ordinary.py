@@ -1,10 +1,9 @@
-"""The yardstick: the WebSocket gateway that most teams write first. aiohttp + uvloop + redis-py pub/sub + json + send_str.
+"""The yardstick: the gateway that most teams write first. aiohttp + uvloop + redis-py pub/sub + json + send_str.
 
 It keeps no log, no cursor, no lease, and loses whatever pub/sub loses. Kept below 80 lines on purpose.
 """
 
 import argparse
-import asyncio
 import json
 from contextlib import suppress
 
@@ -37,8 +36,7 @@ class OrdinaryGateway:
         return socket
 
     async def relay(self) -> None:
-        while not self.pubsub.subscribed:
-            await asyncio.sleep(0.05)
+        await self.pubsub.subscribe("session:")
         async for message in self.pubsub.listen():
             if message["type"] != "message":
                 continue

@@ -1,1 +1,1 @@
-"""The demo: embedded Valkey, gateways as real processes, clients that read through faults, and a tally that compares."""
+"""The demo: embedded Valkey, gateways as real processes, readers that go through faults, a tally that compares."""

@@ -8,19 +8,18 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from gateway.domain.operator_error import OperatorError
 
 _READY_SECONDS = 20.0
 _STOP_SECONDS = 8.0
 _RESTART_SECONDS = 0.7
 """A moment in which people see that the gateway is gone."""
-
-
-class GatewayStartError(Exception):
-    """A gateway of the demo did not become ready; the text has the end of its log."""
 
 
 @dataclass(slots=True)
@@ -43,9 +42,13 @@ class GatewayProcess:
 class Gateways:
     """`count` gateways on one Redis. `watch` restarts whichever ended, until `stop`."""
 
-    def __init__(self, redis_url: str, count: int, log_path: str, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self, redis_url: str, count: int, log_path: Path, origins: Sequence[str], on_change: Callable[[], None]
+    ) -> None:
+        """`origins`: web pages that may connect (the demo's own)."""
         self._redis_url = redis_url
         self._log_path = log_path
+        self._origins = origins
         self._on_change = on_change
         self._stopping = False
         self.members = [GatewayProcess(f"gateway-{number + 1}") for number in range(count)]
@@ -58,7 +61,7 @@ class Gateways:
 
     async def watch(self, member: GatewayProcess) -> None:
         """Keep one place filled: when its process ends, a new one takes its port after a moment."""
-        while not self._stopping:
+        while True:
             if member.process is not None:
                 await member.process.wait()
             if self._stopping:
@@ -98,10 +101,11 @@ class Gateways:
         arguments += ["--port", str(member.port), "--admin-port", "0"]
         environment = os.environ | {
             "RR_SERVER__GATEWAY_NAME": member.name,
+            "RR_SERVER__ALLOWED_ORIGINS": ",".join(self._origins),
             "RR_DRAIN__SETTLE_SECONDS": "0.5",
             "RR_DRAIN__WINDOW_SECONDS": "2",
         }
-        with open(self._log_path, "ab") as log:  # noqa: ASYNC230 - a local file, opened once a start
+        with self._log_path.open("ab") as log:
             member.process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "gateway", *arguments, stdout=asyncio.subprocess.PIPE, stderr=log, env=environment
             )
@@ -120,12 +124,11 @@ class Gateways:
         except (TimeoutError, ValueError):
             with suppress(ProcessLookupError):
                 process.kill()
-            raise GatewayStartError(f"a gateway did not start; the last lines of its log:\n{self._log_end()}") from None
+            raise OperatorError(f"a gateway did not start; the last lines of its log:\n{self._log_end()}") from None
         return ready
 
     def _log_end(self) -> str:
-        with open(self._log_path, encoding="utf-8", errors="replace") as log:
-            return "".join(log.readlines()[-15:])
+        return "\n".join(self._log_path.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
 
     def _set(self, member: GatewayProcess, state: str) -> None:
         member.state = state

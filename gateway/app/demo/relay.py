@@ -86,9 +86,7 @@ class Relay:
             self._turn += 1
             host, port = targets[self._turn % len(targets)]
             with suppress(OSError, TimeoutError):
-                return await asyncio.wait_for(
-                    asyncio.open_connection(host, port, limit=_CHUNK_BYTES), _CONNECT_SECONDS
-                )
+                return await asyncio.wait_for(asyncio.open_connection(host, port, limit=_CHUNK_BYTES), _CONNECT_SECONDS)
         return None
 
     async def _pipe_both(

@@ -1,4 +1,4 @@
-"""Cursor: how far a client is, as `<epoch>.<fork>.<seq>` (protocol.md 1). Opaque to applications, also the SSE event id."""
+"""Cursor: how far a client is, `<epoch>.<fork>.<seq>` (protocol.md 1). Opaque to applications; the SSE event id."""
 
 import re
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Identifiers as types, their limits, and the injective key of a session.
 
-Owns what an id may be (protocol.md 3: 1-128 bytes of printable UTF-8). Must never let an unchecked id reach a Redis key.
+Owns what an id may be (protocol.md 3: 1-128 bytes of printable UTF-8). Never lets an unchecked id reach a Redis key.
 """
 
 from dataclasses import dataclass, field

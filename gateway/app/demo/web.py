@@ -1,0 +1,150 @@
+"""The demo's page: static files, one feed of events, and the buttons."""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+from typing import Any
+
+from aiohttp import web
+
+from gateway.app.demo.gateways import GatewayProcess
+from gateway.app.demo.stage import Stage
+from gateway.core.tasks import TaskOwner
+
+_FEED_SECONDS = 0.12
+"""A screen shows no more than that, and the browser stays calm."""
+_KEPT_PIECES = 400
+"""What a page that is opened later sees of each reader's text."""
+_QUEUED_UPDATES = 200
+_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+class DemoPage:
+    """One stage, any number of browsers."""
+
+    def __init__(self, stage: Stage, owner: TaskOwner) -> None:
+        self._stage = stage
+        self._owner = owner
+        self._feeds: set[asyncio.Queue[str]] = set()
+        self._history = {reader.name: deque[dict[str, Any]](maxlen=_KEPT_PIECES) for reader in stage.readers}
+        self._told_events = 0
+        self._runner: web.AppRunner | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Returns the port. The page's own origin must be among those that the gateways allow."""
+        app = web.Application()
+        app.router.add_get("/", self._file)
+        app.router.add_get("/feed", self._feed)
+        app.router.add_get("/{name:[a-z]+\\.(?:html|css|js)}", self._file)
+        app.router.add_post("/actions/gateway/{gateway}/{signal}", self._signal)
+        app.router.add_post("/actions/redis/cut", self._cut_redis)
+        app.router.add_post("/actions/client/slow", self._slow)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, host, port).start()
+        self._owner.start("page-feed", self._send_updates())
+        bound: int = self._runner.addresses[0][1]
+        return bound
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    # ---- the feed ----------------------------------------------------------------------------------------------
+
+    async def _send_updates(self) -> None:
+        while True:
+            await asyncio.sleep(_FEED_SECONDS)
+            update = self._update()
+            line = json.dumps(update, ensure_ascii=False)
+            for feed in list(self._feeds):
+                if feed.full():
+                    self._feeds.discard(feed)  # a page that sleeps opens a new feed when it wakes
+                else:
+                    feed.put_nowait(line)
+
+    def _update(self) -> dict[str, Any]:
+        texts = {}
+        for reader in self._stage.readers:
+            pieces, reader.pieces = reader.pieces, []
+            if pieces:
+                texts[reader.name] = pieces
+                self._history[reader.name].extend(pieces)
+        events = [event for event in self._stage.events if event["at"] > self._told_events]
+        if events:
+            self._told_events = events[-1]["at"]
+        return self._state() | {"texts": texts, "events": events}
+
+    def _state(self) -> dict[str, Any]:
+        stage = self._stage
+        counts = stage.tally()
+        return {
+            "gateways": [{"name": member.name, "state": member.state} for member in stage.gateways.members],
+            "clients": {reader.name: reader.status() for reader in stage.readers},
+            "tally": counts | {"digests": counts["digests_equal"], "faults": len(counts["faults"])},
+            "redis": "cut" if stage.redis_relay.is_cut else "up",
+            "slow": stage.is_slow,
+        }
+
+    async def _feed(self, request: web.Request) -> web.StreamResponse:
+        headers = _HEADERS | {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
+        response = web.StreamResponse(headers=headers)
+        await response.prepare(request)
+        hello = {"session": self._stage.session, "relay_port": self._stage.relay.port}
+        texts = {name: list(pieces) for name, pieces in self._history.items()}
+        first = self._state() | {"texts": texts, "events": self._stage.events}
+        await response.write(f"event: hello\ndata: {json.dumps(hello)}\n\ndata: {json.dumps(first)}\n\n".encode())
+        feed: asyncio.Queue[str] = asyncio.Queue(_QUEUED_UPDATES)
+        self._feeds.add(feed)
+        try:
+            while feed in self._feeds:
+                await response.write(f"data: {await feed.get()}\n\n".encode())
+        except ConnectionError:
+            pass  # the page was closed
+        finally:
+            self._feeds.discard(feed)
+        return response
+
+    async def _file(self, request: web.Request) -> web.Response:
+        name = request.match_info.get("name", "index.html")
+        entry = files("gateway.app.demo").joinpath("page", name)
+        if not entry.is_file():
+            raise web.HTTPNotFound
+        return web.Response(
+            body=entry.read_bytes(), headers=_HEADERS, content_type=_TYPES[name.rsplit(".", 1)[1]], charset="utf-8"
+        )
+
+    # ---- the buttons -------------------------------------------------------------------------------------------
+
+    async def _signal(self, request: web.Request) -> web.Response:
+        found = [member for member in self._stage.gateways.members if member.name == request.match_info["gateway"]]
+        actions: dict[str, Callable[[GatewayProcess], Awaitable[None] | bool]] = {
+            "kill": self._stage.kill,
+            "term": self._stage.terminate,
+            "freeze": self._stage.freeze,
+        }
+        action = actions.get(request.match_info["signal"])
+        if not found or action is None:
+            raise web.HTTPNotFound
+        outcome = action(found[0])
+        if not isinstance(outcome, bool):
+            self._owner.start("fault", _finish(outcome))
+        return web.Response(status=204)
+
+    async def _cut_redis(self, _: web.Request) -> web.Response:
+        self._owner.start("fault", self._stage.cut_redis())
+        return web.Response(status=204)
+
+    async def _slow(self, _: web.Request) -> web.Response:
+        self._stage.toggle_slow_reader()
+        return web.Response(status=204)
+
+
+async def _finish(outcome: Awaitable[None]) -> None:
+    await outcome
+
+
+__all__ = ["DemoPage"]
