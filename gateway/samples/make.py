@@ -1,6 +1,6 @@
-"""Makes the sample streams from the texts beside it: `python -m gateway.samples.make`. The same texts give the same bytes.
+"""Makes the sample streams from the texts beside it: `python -m gateway.samples.make`. Always the same bytes.
 
-The chunks are cut as a tokenizer would cut them, without any respect for grapheme clusters: that is what the demo is for.
+The chunks are cut as a tokenizer would, without respect for grapheme clusters: that is what the demo is for.
 """
 
 import json
