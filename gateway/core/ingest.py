@@ -97,7 +97,7 @@ class Ingest:
     ) -> Appended:
         """Whole or not at all; calls for one session and producer take effect in the order in which they were made.
 
-        Without `producer` the gateway's own identity is used. Raises RelayError: EXPECTED, PRODUCER_UNKNOWN, FENCED, GONE
+        Without `producer` the gateway's own identity is used. RelayError: EXPECTED, PRODUCER_UNKNOWN, FENCED, GONE
         and BUSY wrote nothing; UNAVAILABLE says in details.outcome whether the messages may be there.
         """
         began = self.clock()
