@@ -3,7 +3,7 @@
 import ssl
 from dataclasses import dataclass, field
 from typing import Self
-from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 _DEFAULT_PORT = 6379
 _TLS_OPTIONS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname")
@@ -82,7 +82,7 @@ class Address:
 
     def __str__(self) -> str:
         if self.path:
-            return SplitResult("unix", "", self.path, f"db={self.database}", "").geturl()
+            return f"unix://{self.path}?db={self.database}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'redis' if self.tls is None else 'rediss'}://{host}:{self.port}/{self.database}"
 
