@@ -7,7 +7,7 @@ from gateway.domain.wire.cursor import Cursor, Line
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """One stretch of an epoch, opened when the head was `base`. `runs`: a retained run -> its text's bytes at `base`."""
+    """One stretch of an epoch, opened when the head was `base`. `runs`: retained run -> its text's bytes at `base`."""
 
     id: str
     base: int

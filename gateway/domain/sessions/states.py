@@ -24,7 +24,6 @@ class Step(StrEnum):
     ADMITTED = "admitted"
     CAUGHT_UP = "caught_up"
     FELL_BEHIND = "fell_behind"
-    CLAIMS_AGAIN = "claims_again"
     CLOSES = "closes"
     ENDED = "ended"
 
@@ -37,7 +36,6 @@ _NEXT: dict[tuple[State, Step], State] = {
     (State.RECOVERING, Step.CLOSES): State.DRAINING,
     (State.RECOVERING, Step.ENDED): State.CLOSED,
     (State.LIVE, Step.FELL_BEHIND): State.LAGGING,
-    (State.LIVE, Step.CLAIMS_AGAIN): State.RECOVERING,
     (State.LIVE, Step.CLOSES): State.DRAINING,
     (State.LIVE, Step.ENDED): State.CLOSED,
     (State.LAGGING, Step.CAUGHT_UP): State.LIVE,

@@ -1,0 +1,1 @@
+"""HTTP and WebSocket: the public port for clients and producers, the admin port for operators."""

@@ -1,0 +1,69 @@
+"""A bound in bytes on what all recoveries of a gateway hold at once; more of them wait their turn (design.md 5.1)."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class ByteBudget:
+    """First come, first served. More than the whole budget is granted when nothing else is held."""
+
+    __slots__ = ("_held", "_max_bytes", "_waiters")
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._held = 0
+        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @property
+    def held_bytes(self) -> int:
+        return self._held
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiters)
+
+    @asynccontextmanager
+    async def share(self, size: int) -> AsyncIterator[None]:
+        """Hold `size` bytes inside the block. Cancellation leaves nothing behind."""
+        await self._acquire(size)
+        try:
+            yield
+        finally:
+            self._release(size)
+
+    async def _acquire(self, size: int) -> None:
+        if not self._waiters and self._fits(size):
+            self._held += size
+            return
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append((size, granted))
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if not granted.cancelled():
+                self._release(size)
+            else:
+                self._grant()
+            raise
+
+    def _release(self, size: int) -> None:
+        self._held -= size
+        self._grant()
+
+    def _fits(self, size: int) -> bool:
+        return self._held == 0 or self._held + size <= self._max_bytes
+
+    def _grant(self) -> None:
+        while self._waiters:
+            size, granted = self._waiters[0]
+            if not granted.cancelled():
+                if not self._fits(size):
+                    return
+                self._held += size
+                granted.set_result(None)
+            self._waiters.popleft()
+
+
+__all__ = ["ByteBudget"]

@@ -1,0 +1,269 @@
+"""Brings a connection from a position to live: the claim's first page, pages of the log, the exact join (G3, G7).
+
+One task per connection at most, and only while it is behind. Recovering and lagging are the same work. Called by door
+(begin), by connections that fell behind, by renewals (reclaim).
+"""
+
+import random
+from typing import assert_never
+
+import structlog
+
+from gateway.core.budget import ByteBudget
+from gateway.core.connection import Connection
+from gateway.core.pauses import Pauses
+from gateway.core.tasks import TaskOwner
+from gateway.domain.measures import Measures
+from gateway.domain.sessions.log_state import LogState
+from gateway.domain.sessions.position import Verdict, begin_at, hole, judge, judge_unknown
+from gateway.domain.sessions.states import State
+from gateway.domain.streams.merge import merge
+from gateway.domain.wire.close_codes import CloseCode
+from gateway.domain.wire.entry import LogEntry
+from gateway.domain.wire.ids import GatewayId
+from gateway.domain.wire.ws_frames import encode_text
+from gateway.ports import Claimed, ClaimRefusal, ClaimRefused, ClaimRequest, LogStore, Origin, Page, StoreUnavailable
+from gateway.settings import LimitSettings
+
+log = structlog.get_logger()
+
+_CATCHING_UP = (State.RECOVERING, State.LAGGING)
+
+
+class Resume:
+    """One per gateway. `budget` bounds what all pages in flight hold."""
+
+    def __init__(
+        self,
+        store: LogStore,
+        limits: LimitSettings,
+        measures: Measures,
+        owner: TaskOwner,
+        *,
+        gateway: GatewayId,
+        rng: random.Random,
+    ) -> None:
+        self.budget = ByteBudget(limits.recovery_memory_bytes)
+        self.page_bytes = limits.replay_page_bytes
+        self._store = store
+        self._limits = limits
+        self._measures = measures
+        self._owner = owner
+        self._gateway = gateway
+        self._rng = rng
+        self._reclaiming: set[Connection] = set()
+
+    # ---- at connect ------------------------------------------------------------------------------------------
+
+    def begin(self, connection: Connection, claimed: Claimed, bare_seq: int | None) -> None:
+        """Welcome, gaps and the claim's page in one go, then live; what is more is read by a task of its own.
+
+        `connection.generation` and its link are set. `bare_seq`: the `last_received_seq` that the claim was made with.
+        """
+        state = claimed.log
+        verdict, resumed = _place(claimed, bare_seq)
+        connection.session.note(state)
+        self._measures.replays[resumed] += 1
+        connection.send_control(
+            {
+                "kind": "welcome",
+                "protocol": 1,
+                "connection": connection.id,
+                "client": connection.client,
+                "gateway": self._gateway,
+                "cursor": str(state.cursor(verdict.start)),
+                "head": state.head,
+                "resumed": resumed,
+                "input_seq": claimed.input_seq,
+                "heartbeat": connection.heartbeat_seconds,
+                "limits": {
+                    "message_bytes": self._limits.client_message_bytes,
+                    "frame_bytes": self._limits.merged_frame_bytes,
+                    "unacked_bytes": self._limits.unacked_bytes,
+                },
+            }
+        )
+        connection.announce(verdict, state)
+        if claimed.page is None:
+            if connection.sent_seq >= state.head and self._join(connection):
+                return
+        elif self._take(connection, claimed.page):
+            return
+        self.catch_up(connection)
+
+    # ---- behind ----------------------------------------------------------------------------------------------
+
+    def catch_up(self, connection: Connection) -> None:
+        """Read the log for it until it is live, in a task."""
+        self._owner.start("catch-up", self._catch_up(connection))
+
+    async def _catch_up(self, connection: Connection) -> None:
+        pauses = Pauses(self._rng)
+        while connection.state in _CATCHING_UP:
+            room = await connection.room()
+            if not room:
+                return
+            try:
+                async with self.budget.share(self.page_bytes):
+                    if await self._read_on(connection, room):
+                        return
+            except StoreUnavailable:
+                connection.stop_holding()
+                await pauses.wait()
+            else:
+                pauses = Pauses(self._rng)
+
+    async def _read_on(self, connection: Connection, room: int) -> bool:
+        """One page. True when the connection is live, or ended."""
+        connection.start_holding()
+        page = await self._store.page(connection.session.ref, connection.sent_seq, room)
+        if connection.state not in _CATCHING_UP:
+            return True
+        if page is None or _went_back(connection.line, connection.sent_seq, page.log):
+            return await self._claim_again(connection) is None
+        connection.session.note(page.log)
+        connection.settle_on(page.log)
+        return self._take(connection, page)
+
+    def _take(self, connection: Connection, page: Page) -> bool:
+        """Write a page that began at or below the connection's position; join when it reached the head."""
+        position = connection.sent_seq
+        entries = [entry for entry in page.entries if entry.seq > position]
+        self._write(connection, entries, page.log)
+        if not page.entries and position < page.log.head:
+            connection.announce_gap(hole(position, page.log.head), page.log)
+        if connection.sent_seq < page.log.head:
+            connection.stop_holding()
+            return False
+        return self._join(connection)
+
+    def _write(self, connection: Connection, entries: list[LogEntry], state: LogState) -> None:
+        frames: list[bytes] = []
+        for first_seq, seq, frame in merge(entries, self._limits.merged_frame_bytes):
+            if first_seq != connection.sent_seq + 1:
+                connection.write(b"".join(frames))
+                frames.clear()
+                connection.announce_gap(hole(connection.sent_seq, first_seq - 1), state)
+            frames.append(encode_text(frame))
+            connection.sent_seq = seq
+        if frames:
+            connection.write(b"".join(frames))
+            self._measures.messages_delivered += len(frames)
+        self._measures.replayed_messages += len(entries)
+        connection.check_window(connection.written_at)
+
+    def _join(self, connection: Connection) -> bool:
+        is_first = not connection.was_live
+        if not connection.join():
+            return connection.is_ending
+        if is_first and connection.replaces is not None and not connection.is_ending:
+            self._owner.start("settle", self._settle(connection))
+        return True
+
+    async def _settle(self, connection: Connection) -> None:
+        """The connection that it replaces may go now. The route ends `previous` by itself when nobody can say so."""
+        pauses = Pauses(self._rng)
+        for _ in range(5):
+            try:
+                is_owner = await self._store.settle(
+                    connection.session.ref, connection.client, connection.id, connection.generation
+                )
+            except StoreUnavailable:
+                await pauses.wait()
+            else:
+                if not is_owner:
+                    connection.superseded()
+                return
+        log.warning("settle_given_up")
+
+    # ---- the route was lost ----------------------------------------------------------------------------------
+
+    async def reclaim(self, connection: Connection) -> None:
+        """Own the route again and stand on the log that it names. A connection that is behind reads on by itself."""
+        if connection.is_ending or not connection.generation or connection in self._reclaiming:
+            return
+        self._reclaiming.add(connection)
+        try:
+            async with self.budget.share(self.page_bytes):
+                claimed = await self._claim_again(connection)
+        except StoreUnavailable:
+            return
+        finally:
+            self._reclaiming.discard(connection)
+        if claimed is None or not connection.is_live:
+            return
+        if claimed.page is not None:
+            self._write(connection, [e for e in claimed.page.entries if e.seq > connection.sent_seq], claimed.log)
+        if connection.is_live and connection.sent_seq < connection.session.head_seen:
+            connection.fall_behind()
+
+    async def _claim_again(self, connection: Connection) -> Claimed | None:
+        """It stands on the log that the claim named, unless None: it ends, by the refusal or by itself."""
+        line, sent_seq = connection.line, connection.sent_seq
+        outcome = await self._store.claim(
+            ClaimRequest(
+                session=connection.session.ref,
+                gateway=self._gateway,
+                connection=connection.id,
+                client=connection.client,
+                may_create=connection.principal.may_create(connection.session.ref.session),
+                user=connection.principal.user,
+                cursor=connection.cursor(connection.sent_seq),
+                is_reclaim=True,
+            )
+        )
+        if connection.is_ending:
+            return None
+        match outcome:
+            case Claimed():
+                connection.generation = outcome.generation
+                connection.is_previous = False
+                connection.session.note(outcome.log)
+                if outcome.origin is Origin.CREATED:
+                    connection.announce(judge_unknown(sent_seq, outcome.log), outcome.log)
+                elif _went_back(line, sent_seq, outcome.log):
+                    connection.announce(judge(connection.cursor(sent_seq), outcome.log), outcome.log)
+                else:
+                    connection.settle_on(outcome.log)
+                return outcome
+            case ClaimRefused(ClaimRefusal.SUPERSEDED):
+                connection.superseded()
+            case ClaimRefused(ClaimRefusal.NOT_FOUND):
+                connection.is_fenced = True
+                connection.begin_close(CloseCode.NOT_FOUND, "session is gone")
+            case ClaimRefused():
+                connection.begin_close(CloseCode.TRY_LATER, "route lost")
+            case _:
+                assert_never(outcome)
+        return None
+
+
+def _place(claimed: Claimed, bare_seq: int | None) -> tuple[Verdict, str]:
+    """Where a claim puts its client, and `welcome.resumed`."""
+    state = claimed.log
+    match claimed.origin:
+        case Origin.LIVE:
+            return begin_at(state.head, state), "fresh"
+        case Origin.START:
+            return begin_at(0, state), "fresh"
+        case Origin.CREATED:
+            seq = claimed.cursor.seq if claimed.cursor is not None else bare_seq
+            if seq is None:
+                return begin_at(state.head, state), "fresh"
+            verdict = judge_unknown(seq, state)
+        case Origin.CURSOR | Origin.BARE_SEQ | Origin.ACKED:
+            verdict = judge(claimed.cursor or state.cursor(bare_seq or 0), state)
+        case _:
+            assert_never(claimed.origin)
+    return verdict, "gap" if verdict.gaps else "full"
+
+
+def _went_back(line: bytes, sent_seq: int, state: LogState) -> bool:
+    """On the same line the head is below what was delivered: the server lost writes and no fork was opened yet.
+
+    Only a claim opens it, and only then the gap is exact.
+    """
+    return line == state.line and state.head < sent_seq
+
+
+__all__ = ["Resume"]
