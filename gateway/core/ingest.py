@@ -30,6 +30,7 @@ from gateway.ports import (
     Expected,
     LogStore,
     ProducerRef,
+    Registered,
     StoreUnavailable,
 )
 from gateway.settings import LimitSettings, RedisSettings
@@ -139,6 +140,26 @@ class Ingest:
                 raise _refusal(outcome)
             case _:
                 assert_never(outcome)
+
+    async def register(self, session: SessionRef, name: ProducerName, owner: UserId | None) -> Registered:
+        """A new epoch of a named producer. After an unknown outcome simply another one. RelayError: GONE, UNAVAILABLE."""
+        deadline = self.clock() + self.redis.deadline_seconds
+        try:
+            outcome, _ = await self._until(deadline, lambda: self.store.register_producer(session, name, owner))
+        except _GivenUp as exc:
+            raise _unavailable(replace(exc, is_unknown=False)) from None
+        if isinstance(outcome, AppendRefused):
+            raise _refusal(outcome)
+        return outcome
+
+    async def delete(self, session: SessionRef) -> bool:
+        """False: there was none. RelayError UNAVAILABLE."""
+        deadline = self.clock() + self.redis.deadline_seconds
+        try:
+            is_deleted, was_unknown = await self._until(deadline, lambda: self.store.delete(session))
+        except _GivenUp as exc:
+            raise _unavailable(exc) from None
+        return is_deleted or was_unknown  # an attempt without an answer may have been the one that did it
 
     async def _append_named(self, push: _Push, producer: ProducerRef, first_number: int) -> Appended:
         try:

@@ -1,0 +1,63 @@
+"""The admin port: health, metrics, and what this gateway is doing. Probes and metrics need no credentials (H07)."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from aiohttp import web
+
+from gateway.adapters.http.errors import json_response
+from gateway.adapters.http.parts import Access
+from gateway.adapters.http.requests import bearer_token
+from gateway.domain.access.principal import Scope
+from gateway.domain.access.rules import require_scope
+
+METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Readiness(Protocol):
+    """core/readiness.py."""
+
+    def reasons(self) -> Sequence[str]:
+        """Why no new client should come; empty when they may."""
+        ...
+
+
+class AdminApi:
+    """Handlers of one gateway. `expose` gives the metrics' text, `status` what `/admin/status` answers."""
+
+    def __init__(
+        self,
+        access: Access,
+        readiness: Readiness,
+        expose: Callable[[], bytes],
+        status: Callable[[], Awaitable[Mapping[str, Any]]],
+    ) -> None:
+        self._access = access
+        self._readiness = readiness
+        self._expose = expose
+        self._status = status
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        router.add_get("/livez", self.live)
+        router.add_get("/readyz", self.ready)
+        router.add_get("/metrics", self.metrics)
+        router.add_get("/admin/status", self.status)
+
+    async def live(self, _request: web.Request) -> web.Response:
+        """Says only that the event loop turns: neither Redis nor a drain is a reason to be killed (K05, K07)."""
+        return json_response({"live": True})
+
+    async def ready(self, _request: web.Request) -> web.Response:
+        reasons = list(self._readiness.reasons())
+        return json_response({"ready": not reasons, "reasons": reasons}, 503 if reasons else 200)
+
+    async def metrics(self, _request: web.Request) -> web.Response:
+        return web.Response(body=self._expose(), headers={"Content-Type": METRICS_CONTENT_TYPE})
+
+    async def status(self, request: web.Request) -> web.Response:
+        principal = await self._access.authenticate(bearer_token(request))
+        require_scope(principal, Scope.ADMIN)
+        return json_response(await self._status())
+
+
+__all__ = ["AdminApi", "Readiness"]

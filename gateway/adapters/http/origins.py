@@ -1,0 +1,54 @@
+"""Which web pages may talk to the public port (U05), and the CORS headers that let them read the answers.
+
+CORS alone would not do: it does not cover a WebSocket upgrade, nor a plain POST from a page of somebody else.
+"""
+
+from collections.abc import Mapping
+
+from multidict import CIMultiDictProxy
+
+from gateway.domain.wire.errors import ErrorCode, RelayError
+
+_PREFLIGHT_SECONDS = "600"
+
+
+class Origins:
+    """`allowed`: origins as `https://app.example.com`; empty: only pages that this host itself serves."""
+
+    def __init__(self, allowed: tuple[str, ...]) -> None:
+        self._allowed = frozenset(allowed)
+
+    def check(self, headers: CIMultiDictProxy[str]) -> str | None:
+        """The page's origin; None when the caller is no browser. RelayError FORBIDDEN when the page may not."""
+        origins = headers.getall("Origin", ())
+        if not origins:
+            return None
+        origin = origins[0]
+        if len(origins) == 1 and (origin in self._allowed or (not self._allowed and _is_same_host(origin, headers))):
+            return origin
+        raise RelayError(ErrorCode.FORBIDDEN, "this web page may not connect here: see server.allowed_origins")
+
+    def cors(self, origin: str) -> Mapping[str, str]:
+        """Headers of any answer to an allowed page."""
+        return {
+            "Access-Control-Allow-Origin": origin,
+            "Access-Control-Expose-Headers": "Retry-After",
+            "Vary": "Origin",
+        }
+
+    def preflight(self, origin: str) -> Mapping[str, str]:
+        """Headers of the answer to OPTIONS."""
+        return {
+            **self.cors(origin),
+            "Access-Control-Allow-Methods": "GET, POST, DELETE",
+            "Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key",
+            "Access-Control-Max-Age": _PREFLIGHT_SECONDS,
+        }
+
+
+def _is_same_host(origin: str, headers: CIMultiDictProxy[str]) -> bool:
+    hosts = headers.getall("Host", ())
+    return len(hosts) == 1 and origin in (f"http://{hosts[0]}", f"https://{hosts[0]}")
+
+
+__all__ = ["Origins"]

@@ -1,0 +1,152 @@
+"""The producers' side over HTTP (protocol.md 2): push, register, look, delete; scope `publish`.
+
+Whole or not at all: a batch with one bad message writes nothing, and its numbers are consumed for good.
+"""
+
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from gateway.adapters.http.errors import json_response
+from gateway.adapters.http.parts import Access, Ingest
+from gateway.adapters.http.push_body import PushBody, parse_push, parse_root_push, producer_name
+from gateway.adapters.http.requests import (
+    bearer_token,
+    idempotency_key_of,
+    read_body,
+    read_json,
+    session_of,
+)
+from gateway.domain.access.principal import Principal
+from gateway.domain.access.rules import not_found
+from gateway.domain.wire.cursor import Cursor, InvalidCursor
+from gateway.domain.wire.ids import SessionId, SessionRef, UserId, check_id
+from gateway.ports import Appended, ItemResult, RouteInfo, SessionInfo
+from gateway.settings import LimitSettings
+
+
+class _Register(msgspec.Struct):
+    owner: str | None = None
+
+
+_register_decoder = msgspec.json.Decoder(_Register)
+
+
+class ProducerApi:
+    """Handlers of one gateway."""
+
+    def __init__(self, access: Access, ingest: Ingest, limits: LimitSettings) -> None:
+        self._access = access
+        self._ingest = ingest
+        self._limits = limits
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        router.add_post("/v1/sessions/{session}/push", self.push)
+        router.add_post("/v1/sessions/{session}/producers/{name}", self.register)
+        router.add_get("/v1/sessions/{session}", self.info)
+        router.add_delete("/v1/sessions/{session}", self.delete)
+        router.add_post("/push", self.root_push)
+
+    async def push(self, request: web.Request) -> web.Response:
+        principal = await self._access.authenticate(bearer_token(request))
+        ref = await self._access.publisher(principal, session_of(request))
+        push = parse_push(await read_body(request, self._limits.batch_bytes), self._limits)
+        appended = await self._append(request, ref, push)
+        return json_response(
+            {
+                "results": [_result(result) for result in appended.results],
+                "head": appended.head,
+                "cursor": f"{appended.line.decode()}.{appended.head}",
+                "live": appended.live,
+            }
+        )
+
+    async def root_push(self, request: web.Request) -> web.Response:
+        principal = await self._access.authenticate(bearer_token(request))
+        session, push = parse_root_push(await read_body(request, self._limits.batch_bytes), self._limits)
+        ref = await self._access.publisher(principal, SessionId(session))
+        appended = await self._append(request, ref, push)
+        return json_response(_result(appended.results[0]) | {"live": appended.live})
+
+    async def register(self, request: web.Request) -> web.Response:
+        principal = await self._access.authenticate(bearer_token(request))
+        ref = await self._access.publisher(principal, session_of(request))
+        name = producer_name(request.match_info["name"])
+        body = await read_json(request, _register_decoder, self._limits.message_bytes)
+        registered = await self._ingest.register(ref, name, _owner(body.owner))
+        return json_response({"producer": name, "epoch": registered.epoch, "next": 1})
+
+    async def info(self, request: web.Request) -> web.Response:
+        principal = await self._access.authenticate(bearer_token(request))
+        session = session_of(request)
+        return json_response(_session(session, await self._access.info(principal, session)))
+
+    async def delete(self, request: web.Request) -> web.Response:
+        principal: Principal = await self._access.authenticate(bearer_token(request))
+        ref = await self._access.publisher(principal, session_of(request))
+        if not await self._ingest.delete(ref):
+            raise not_found()
+        return json_response({"deleted": True})
+
+    async def _append(self, request: web.Request, ref: SessionRef, push: PushBody) -> Appended:
+        if push.refusal is not None:
+            if push.writer is not None:
+                producer, first_number = push.writer
+                await self._ingest.consume(ref, push.count, producer, first_number, push.refusal.code)
+            raise push.refusal
+        key, owner = idempotency_key_of(request), _owner(push.owner)
+        if push.writer is None:
+            return await self._ingest.append(ref, push.items, owner=owner, idempotency_key=key)
+        producer, first_number = push.writer
+        return await self._ingest.append(
+            ref, push.items, producer=producer, first_number=first_number, owner=owner, idempotency_key=key
+        )
+
+
+def _owner(owner: str | None) -> UserId | None:
+    return None if owner is None else UserId(check_id(owner, "owner"))
+
+
+def _result(result: ItemResult) -> dict[str, Any]:
+    if result.refused is not None:
+        return {"status": "refused", "code": result.refused}
+    return {"status": "duplicate" if result.duplicate else "ok", "seq": result.seq}
+
+
+def _session(session: SessionId, info: SessionInfo) -> dict[str, Any]:
+    return {
+        "session": session,
+        "epoch": info.log.epoch,
+        "cursor": str(info.log.cursor(info.log.head)),
+        "head": info.log.head,
+        "first": info.first_seq,
+        "retained_bytes": info.retained_bytes,
+        "owner": info.owner,
+        "clients": [_client(route, info) for route in info.routes],
+    }
+
+
+def _client(route: RouteInfo, info: SessionInfo) -> dict[str, Any]:
+    return {
+        "client": route.client,
+        "gateway": route.gateway,
+        "connection": route.connection,
+        "lease_ms": route.lease_ms,
+        "cursor": route.acked_cursor,
+        "lag": _lag(route.acked_cursor, info),
+    }
+
+
+def _lag(acked: str | None, info: SessionInfo) -> int | None:
+    """Messages between what the client acknowledged and the head; None when that cannot be compared."""
+    if acked is None:
+        return None
+    try:
+        cursor = Cursor.parse(acked)
+    except InvalidCursor:
+        return None
+    return info.log.head - cursor.seq if cursor.line == info.log.line else None
+
+
+__all__ = ["ProducerApi"]
