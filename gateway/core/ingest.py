@@ -142,7 +142,7 @@ class Ingest:
                 assert_never(outcome)
 
     async def register(self, session: SessionRef, name: ProducerName, owner: UserId | None) -> Registered:
-        """A new epoch of a named producer. After an unknown outcome simply another one. RelayError: GONE, UNAVAILABLE."""
+        """A new epoch of a named producer; after an unknown outcome another one. RelayError: GONE, UNAVAILABLE."""
         deadline = self.clock() + self.redis.deadline_seconds
         try:
             outcome, _ = await self._until(deadline, lambda: self.store.register_producer(session, name, owner))

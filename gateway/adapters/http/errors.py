@@ -76,7 +76,7 @@ def error_of(exc: Exception) -> RelayError:
 
 
 def border(origins: Origins | None, rng: random.Random) -> Any:
-    """The middleware of an application. `origins` None: no browser is expected, nothing is checked (admin port, H07)."""
+    """The middleware of an application. `origins` None: nothing is checked (admin port, H07)."""
 
     @web.middleware
     async def at_border(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -90,7 +90,7 @@ def border(origins: Origins | None, rng: random.Random) -> Any:
         except Exception as exc:
             error = error_of(exc)
             if error.code is ErrorCode.INTERNAL:
-                log.error("request_failed", method=request.method, route=_route(request), exc_info=exc)
+                log.exception("request_failed", method=request.method, route=_route(request))
             response = error_response(error, rng)
             if isinstance(exc, web.HTTPMethodNotAllowed):
                 response.headers[hdrs.ALLOW] = ", ".join(sorted(exc.allowed_methods))

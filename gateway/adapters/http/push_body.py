@@ -1,6 +1,7 @@
 """Bodies of the push API: what producers send, decoded by type, and made into items whole or not at all."""
 
 import re
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -58,7 +59,8 @@ class Writer(NamedTuple):
     first_number: int
 
 
-class PushBody(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PushBody:
     """`items` is empty when `refusal` says what is wrong with one of the `count` messages."""
 
     items: tuple[Item, ...]
