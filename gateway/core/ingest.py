@@ -300,7 +300,7 @@ def _unavailable(given_up: _GivenUp) -> RelayError:
         if given_up.is_unknown
         else "Redis is not available; nothing was written"
     )
-    return RelayError(ErrorCode.UNAVAILABLE, message, {"outcome": outcome, "reason": given_up.reason})
+    return RelayError(ErrorCode.UNAVAILABLE, message, {"outcome": outcome})
 
 
 def _refusal(outcome: Expected | AppendRefused) -> RelayError:

@@ -74,3 +74,22 @@ class Measures:
     send_to_ack_seconds: Histogram = field(default_factory=lambda: Histogram(LATENCY_BOUNDS))
     append_seconds: Histogram = field(default_factory=lambda: Histogram(LATENCY_BOUNDS))
     loop_lag_seconds: Histogram = field(default_factory=lambda: Histogram(LAG_BOUNDS))
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """What a gateway has at one moment; computed when somebody asks (core/gauges.py)."""
+
+    connections: dict[str, int]
+    """By state."""
+    sessions: int
+    unsent_bytes: int
+    """Written to sockets, not yet taken by the kernel."""
+    unacked_bytes: int
+    """Sent and not acknowledged by clients that acknowledge."""
+    behind_messages: int
+    """Messages that are in the log and not yet sent, over all connections."""
+    ingest_lanes: int
+    is_redis_up: bool
+    is_subscribed: bool
+    is_draining: bool

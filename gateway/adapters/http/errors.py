@@ -61,7 +61,7 @@ def error_of(exc: Exception) -> RelayError:
         case InvalidId():
             return RelayError(ErrorCode.BAD_REQUEST, str(exc))
         case StoreUnavailable():
-            return RelayError(ErrorCode.UNAVAILABLE, "Redis is not available", {"reason": exc.reason})
+            return RelayError(ErrorCode.UNAVAILABLE, "Redis is not available")
         case web.HTTPNotFound():
             return RelayError(ErrorCode.NOT_FOUND, "there is no such path")
         case web.HTTPMethodNotAllowed():

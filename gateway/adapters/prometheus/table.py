@@ -1,0 +1,148 @@
+"""The one table of metrics (style 29): name, type, help, label with its few values, and where the number comes from.
+
+README's table is generated from it. A label value that is not listed is exported as `other`: no id, path or reason of
+somebody else can ever make a series (P01). Every series exists with value 0 from the start (K13).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gateway.domain.sessions.position import GapReason
+from gateway.domain.sessions.states import State
+from gateway.domain.wire.errors import ErrorCode
+
+PREFIX = "relayrouter_"
+OTHER = "other"
+
+
+class Kind(StrEnum):
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """`source`: the attribute of Measures (counters, histograms) or Gauges (gauges)."""
+
+    name: str
+    kind: Kind
+    help: str
+    source: str
+    label: str | None = None
+    values: tuple[str, ...] = ()
+
+    @property
+    def exported_name(self) -> str:
+        """As a scrape shows it."""
+        return PREFIX + self.name + ("_total" if self.kind is Kind.COUNTER else "")
+
+
+def _counter(name: str, text: str, source: str, label: str | None = None, values: tuple[str, ...] = ()) -> Metric:
+    return Metric(name, Kind.COUNTER, text, source, label, values)
+
+
+def _gauge(name: str, text: str, source: str, label: str | None = None, values: tuple[str, ...] = ()) -> Metric:
+    return Metric(name, Kind.GAUGE, text, source, label, values)
+
+
+def _histogram(name: str, text: str, source: str) -> Metric:
+    return Metric(name, Kind.HISTOGRAM, text, source)
+
+
+_ERRORS = tuple(code.value for code in ErrorCode)
+_CLOSES = (
+    "client_left",
+    "draining",
+    "expired",
+    "heartbeat",
+    "moved",
+    "network",
+    "protocol_error",
+    "revoked",
+    "route_lost",
+    "session_is_gone",
+    "stopped_reading",
+    "superseded",
+    OTHER,
+)
+_REDIS_ERRORS = ("busy", "loading", "masterdown", "misconf", "moved", "noauth", "noscript", "oom", "readonly", OTHER)
+
+METRICS: tuple[Metric, ...] = (
+    _gauge("connections", "Open client connections.", "connections", "state", tuple(state.value for state in State)),
+    _gauge("sessions", "Sessions with a connection here.", "sessions"),
+    _gauge("unsent_bytes", "Bytes written to sockets that the kernel has not taken.", "unsent_bytes"),
+    _gauge("unacked_bytes", "Bytes sent and not acknowledged, of clients that acknowledge.", "unacked_bytes"),
+    _gauge("behind_messages", "Messages in the log that are not sent yet, over all connections.", "behind_messages"),
+    _gauge("ingest_lanes", "Producers in sessions that this gateway appends for.", "ingest_lanes"),
+    _gauge("redis_up", "1 while the connection to Redis works.", "is_redis_up"),
+    _gauge("subscription_up", "1 while the gateway hears its own channel.", "is_subscribed"),
+    _gauge("draining", "1 from SIGTERM on.", "is_draining"),
+    _counter(
+        "connects",
+        "Connect attempts by outcome: accepted, or the code of the refusal.",
+        "connects",
+        "outcome",
+        ("accepted", *_ERRORS, OTHER),
+    ),
+    _counter("reconnects", "Connects that brought a cursor or a retry count.", "reconnects"),
+    _counter("closes", "Ended connections by reason.", "closes", "reason", _CLOSES),
+    _counter(
+        "takeovers",
+        "Connections replaced by a newer one of the same client.",
+        "takeovers",
+        "how",
+        ("supersede", "replace", OTHER),
+    ),
+    _counter("missed_pongs", "Heartbeats that were not answered.", "missed_pongs"),
+    _counter("client_errors", "Error frames sent to clients.", "client_errors", "code", (*_ERRORS, OTHER)),
+    _counter("messages_delivered", "Messages handed to sockets; a merged frame counts once.", "messages_delivered"),
+    _counter("delivered_bytes", "Bytes handed to sockets.", "bytes_delivered"),
+    _counter(
+        "replays", "Connects by how they began.", "replays", "resumed", ("full", "snapshot", "gap", "fresh", OTHER)
+    ),
+    _counter("replayed_messages", "Messages read from the log for a client that was behind.", "replayed_messages"),
+    _counter("lagging", "Times that a connection fell behind its window.", "lagging_entered"),
+    _counter("gaps", "Ranges announced as lost.", "gaps", "reason", (*(reason.value for reason in GapReason), OTHER)),
+    _counter(
+        "repairs",
+        "Reads of the log because something was missing.",
+        "repairs",
+        "cause",
+        ("hole", "notice", "renewal", "subscribed", "down", "fork", OTHER),
+    ),
+    _counter(
+        "checks",
+        "Comparisons of heads with the log.",
+        "checks",
+        "cause",
+        ("notice", "renewal", "subscribed", "down", OTHER),
+    ),
+    _counter("forks_seen", "Changes of fork seen by connections.", "forks_seen"),
+    _counter("foreign_frames", "Frames of another session, never sent: a fault.", "foreign_frames"),
+    _counter("bus_messages", "Messages heard on the gateway's own channel.", "bus_messages"),
+    _counter("bus_malformed", "Messages on the channel that could not be read.", "bus_malformed"),
+    _counter("bus_reconnects", "Times that the subscription was made again.", "bus_reconnects"),
+    _counter("appended_messages", "Messages appended to logs through this gateway.", "appended_messages"),
+    _counter(
+        "appends",
+        "Push requests by outcome.",
+        "appends",
+        "outcome",
+        ("ok", "duplicate", "expected", "refused", "busy", "unavailable", OTHER),
+    ),
+    _counter("append_retries", "Attempts repeated because Redis did not answer or refused.", "append_retries"),
+    _counter("redis_reconnects", "Times that a connection to Redis was made again.", "redis_reconnects"),
+    _counter("redis_errors", "Error replies of Redis.", "redis_errors", "code", _REDIS_ERRORS),
+    _histogram("heartbeat_rtt_seconds", "Round trip of WebSocket pings.", "rtt_seconds"),
+    _histogram(
+        "publish_to_write_seconds",
+        "From the append's Redis time to the write to a socket, sampled; clock skew included.",
+        "publish_to_write_seconds",
+    ),
+    _histogram("send_to_ack_seconds", "From sending to the client's acknowledgement.", "send_to_ack_seconds"),
+    _histogram("append_seconds", "From a push to its place in the log, retries included.", "append_seconds"),
+    _histogram("loop_lag_seconds", "How late the event loop runs its timers.", "loop_lag_seconds"),
+)
+
+__all__ = ["METRICS", "OTHER", "PREFIX", "Kind", "Metric"]

@@ -1,0 +1,92 @@
+"""Counts what a gateway has at this moment, and describes it for `/admin/status`. Called by the admin port only."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gateway.core.connection import Connection
+from gateway.core.hub import Hub
+from gateway.core.ingest import Ingest
+from gateway.domain.measures import Gauges
+from gateway.domain.wire.ids import GatewayId
+from gateway.ports import Clock, Directory
+
+MAX_LISTED = 200
+"""Connections that the status lists; the counts are of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """One per gateway. The three callables say how its surroundings are."""
+
+    hub: Hub
+    ingest: Ingest
+    is_redis_up: Callable[[], bool]
+    is_subscribed: Callable[[], bool]
+    is_draining: Callable[[], bool]
+
+    def read(self) -> Gauges:
+        states: Counter[str] = Counter()
+        unsent_bytes = unacked_bytes = behind_messages = 0
+        for connection in self.hub.connections:
+            states[connection.state.value] += 1
+            unsent_bytes += connection.unsent_bytes
+            unacked_bytes += connection.unacked_bytes
+            behind_messages += _behind(connection)
+        return Gauges(
+            connections=dict(states),
+            sessions=len(self.hub.sessions),
+            unsent_bytes=unsent_bytes,
+            unacked_bytes=unacked_bytes,
+            behind_messages=behind_messages,
+            ingest_lanes=len(self.ingest.lanes),
+            is_redis_up=self.is_redis_up(),
+            is_subscribed=self.is_subscribed(),
+            is_draining=self.is_draining(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What an operator sees of this gateway and its neighbours; scope `admin`."""
+
+    gateway: GatewayId
+    gauge: Gauge
+    directory: Directory
+    clock: Clock
+
+    async def report(self) -> dict[str, Any]:
+        """Raises StoreUnavailable: the members are in Redis."""
+        members = await self.directory.gateways()
+        now = self.clock()
+        oldest = sorted(self.gauge.hub.connections, key=lambda connection: connection.opened_at)
+        return {
+            "gateway": self.gateway,
+            "now": asdict(self.gauge.read()),
+            "connections": [_connection(connection, now) for connection in oldest[:MAX_LISTED]],
+            "members": [asdict(member) for member in members],
+        }
+
+
+def _behind(connection: Connection) -> int:
+    session = connection.session
+    return max(0, session.head_seen - connection.sent_seq) if session.line == connection.line else 0
+
+
+def _connection(connection: Connection, now: float) -> dict[str, Any]:
+    return {
+        "connection": connection.id,
+        "client": connection.client,
+        "tenant": connection.session.ref.tenant,
+        "session": connection.session.ref.session,
+        "state": connection.state.value,
+        "age_seconds": round(now - connection.opened_at, 1),
+        "sent_seq": connection.sent_seq,
+        "behind_messages": _behind(connection),
+        "unsent_bytes": connection.unsent_bytes,
+        "unacked_bytes": connection.unacked_bytes,
+    }
+
+
+__all__ = ["Gauge", "Status"]
