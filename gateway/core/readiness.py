@@ -1,4 +1,4 @@
-"""Whether new clients should come here. A short Redis outage is no reason to leave; each change is logged once (K08)."""
+"""Whether new clients should come here. A short Redis outage is no reason to leave; a change is logged once (K08)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

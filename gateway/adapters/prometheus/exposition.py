@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from gateway.adapters.prometheus.table import METRICS, OTHER, PREFIX, Kind, Metric
+from gateway.adapters.prometheus.table import METRICS, OTHER, Kind, Metric
 from gateway.domain.measures import Gauges, Histogram, Measures
 
 
@@ -32,13 +32,12 @@ class Exposition(Collector):
 
 
 def _family(metric: Metric, value: Any) -> Family:
-    name = PREFIX + metric.name
     if metric.kind is Kind.HISTOGRAM:
-        return _histogram(name, metric.help, value)
+        return _histogram(metric, value)
     family_type = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
     if metric.label is None:
-        return family_type(name, metric.help, value=float(value))
-    family = family_type(name, metric.help, labels=[metric.label])
+        return family_type(metric.name, metric.meaning, value=float(value))
+    family = family_type(metric.name, metric.meaning, labels=[metric.label])
     for label_value, count in _by_value(metric, value).items():
         family.add_metric([label_value], float(count))
     return family
@@ -59,13 +58,13 @@ def _by_value(metric: Metric, counts: Mapping[str, int]) -> dict[str, int]:
     return listed
 
 
-def _histogram(name: str, text: str, histogram: Histogram) -> Family:
+def _histogram(metric: Metric, histogram: Histogram) -> Family:
     buckets: list[tuple[str, float]] = []
     running = 0
     for bound, count in zip((*histogram.bounds, float("inf")), histogram.counts, strict=True):
         running += count
         buckets.append(("+Inf" if bound == float("inf") else repr(bound), running))
-    family = HistogramMetricFamily(name, text)
+    family = HistogramMetricFamily(metric.name, metric.meaning)
     family.add_metric([], buckets=buckets, sum_value=histogram.total)
     return family
 

@@ -23,31 +23,30 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """`source`: the attribute of Measures (counters, histograms) or Gauges (gauges)."""
+    """`name` as a scrape shows it. `source`: the attribute of Measures (counters, histograms) or Gauges (gauges)."""
 
     name: str
     kind: Kind
-    help: str
+    meaning: str
     source: str
     label: str | None = None
     values: tuple[str, ...] = ()
 
     @property
-    def exported_name(self) -> str:
-        """As a scrape shows it."""
-        return PREFIX + self.name + ("_total" if self.kind is Kind.COUNTER else "")
+    def labels(self) -> tuple[str, ...]:
+        return () if self.label is None else (self.label,)
 
 
 def _counter(name: str, text: str, source: str, label: str | None = None, values: tuple[str, ...] = ()) -> Metric:
-    return Metric(name, Kind.COUNTER, text, source, label, values)
+    return Metric(f"{PREFIX}{name}_total", Kind.COUNTER, text, source, label, values)
 
 
 def _gauge(name: str, text: str, source: str, label: str | None = None, values: tuple[str, ...] = ()) -> Metric:
-    return Metric(name, Kind.GAUGE, text, source, label, values)
+    return Metric(PREFIX + name, Kind.GAUGE, text, source, label, values)
 
 
 def _histogram(name: str, text: str, source: str) -> Metric:
-    return Metric(name, Kind.HISTOGRAM, text, source)
+    return Metric(PREFIX + name, Kind.HISTOGRAM, text, source)
 
 
 _ERRORS = tuple(code.value for code in ErrorCode)
