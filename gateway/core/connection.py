@@ -24,6 +24,8 @@ from gateway.ports import Clock, Link, RenewClient
 from gateway.settings import LimitSettings, LivenessSettings
 
 NO_LINE = Line(b"")
+CHECK_BYTES = 16 * 1024
+"""The link's backlog is looked at once for so many bytes written, so it may be above its limit by as much."""
 
 
 class Resumer(Protocol):
@@ -115,6 +117,7 @@ class Connection:
         "_shared",
         "_taken_bytes",
         "acked_seq",
+        "check_at",
         "client",
         "expires_at",
         "generation",
@@ -189,6 +192,8 @@ class Connection:
         self.opened_at = self.written_at = self._progress_at = shared.clock()
         """Monotonic seconds. `written_at`: last write; liveness asks for an answer after silence."""
         self.sent_bytes = 0
+        self.check_at = 0
+        """When `sent_bytes` reaches it, `check_window` is due: most writes need no look at the link."""
         self.out: bytes | list[bytes] | None = None
         """Encoded frames of this batch; the hub's flush writes them."""
         self.held: HeldFrames | None = None
@@ -269,20 +274,21 @@ class Connection:
         self.link.write(frames)
         self.sent_bytes += len(frames)
 
-    def flush(self, now: float) -> int:
-        """Write what the batch queued; returns the bytes. Falls behind when the client takes too little."""
-        before = self.sent_bytes
+    def flush(self) -> None:
+        """Write what was queued. The hub's flush does the same in place."""
         self._write_out()
-        self.written_at = now
+        self.written_at = now = self._shared.clock()
         self.check_window(now)
-        return self.sent_bytes - before
 
     def check_window(self, now: float) -> None:
         """Mark what was sent, and stop queueing above the limits (design.md 5.4)."""
         limits = self._shared.limits
         window = self.window
-        if window is not None and self.sent_bytes >= window.next_mark:
-            window.mark(self.sent_seq, self.sent_bytes, now)
+        self.check_at = self.sent_bytes + CHECK_BYTES
+        if window is not None:
+            if self.sent_bytes >= window.next_mark:
+                window.mark(self.sent_seq, self.sent_bytes, now)
+            self.check_at = window.next_mark
             if self.is_live and window.unacked_bytes(self.sent_bytes) > limits.unacked_bytes:
                 self.fall_behind()
         if self.is_live and self.unsent_bytes > limits.unsent_bytes:
@@ -336,7 +342,7 @@ class Connection:
             if seq == self.sent_seq + 1:
                 self.queue(seq, text)
         if self.out is not None:
-            self.flush(self._shared.clock())
+            self.flush()
         if is_whole and not self.is_ending:
             self.state = next_state(self.state, Step.CAUGHT_UP)
             self.is_live = self.was_live = True
@@ -382,6 +388,7 @@ class Connection:
         self._progress_at = now
         if self.window is not None:
             seconds = self.window.ack(seq, self.sent_seq, self.sent_bytes, now)
+            self.check_at = min(self.check_at, self.window.next_mark)
             if seconds is not None:
                 self._shared.measures.send_to_ack_seconds.observe(seconds)
             if self._room is not None and self.room_bytes():

@@ -49,7 +49,7 @@ class Hub:
         """Upgraded and not yet ended. One whose claim is under way is only in its session, with `generation` 0."""
         self.resume = Resume(store, limits, measures, owner, gateway=gateway, rng=rng)
         self.shared = Shared(limits, liveness, measures, clock, wall_clock, self.resume)
-        self._repair = Repair(store, limits, measures, owner, clock, rng)
+        self._repair = Repair(store, limits, measures, owner, rng)
         self._store = store
         self._measures = measures
         self._clock = clock
@@ -146,10 +146,20 @@ class Hub:
         messages = total = 0
         for connection in dirty:
             out = connection.out
-            if out is None:
-                continue
-            messages += len(out) if isinstance(out, list) else 1
-            total += connection.flush(now)
+            if out is None or connection.link is None:
+                continue  # closed meanwhile: it wrote what it had
+            if isinstance(out, list):
+                messages += len(out)
+                out = b"".join(out)
+            else:
+                messages += 1
+            connection.out = None
+            connection.link.write(out)
+            connection.written_at = now
+            total += len(out)
+            connection.sent_bytes = sent_bytes = connection.sent_bytes + len(out)
+            if sent_bytes >= connection.check_at:
+                connection.check_window(now)
         self._measures.messages_delivered += messages
         self._measures.bytes_delivered += total
         self._flushes += 1

@@ -11,7 +11,7 @@ from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures
 from gateway.domain.sessions.position import hole
 from gateway.domain.wire.ws_frames import encode_text
-from gateway.ports import Clock, LogStore, Page, StoreUnavailable
+from gateway.ports import LogStore, Page, StoreUnavailable
 from gateway.settings import LimitSettings
 
 
@@ -24,14 +24,12 @@ class Repair:
         limits: LimitSettings,
         measures: Measures,
         owner: TaskOwner,
-        clock: Clock,
         rng: random.Random,
     ) -> None:
         self._store = store
         self._limits = limits
         self._measures = measures
         self._owner = owner
-        self._clock = clock
         self._rng = rng
 
     def hold(self, session: LocalSession, line: bytes, seq: int, text: bytes, cause: str) -> None:
@@ -118,7 +116,9 @@ class Repair:
     def _flush(self, connection: Connection) -> None:
         if connection.out is not None:
             self._measures.messages_delivered += len(connection.out) if isinstance(connection.out, list) else 1
-            self._measures.bytes_delivered += connection.flush(self._clock())
+            before = connection.sent_bytes
+            connection.flush()
+            self._measures.bytes_delivered += connection.sent_bytes - before
 
 
 def _is_behind(session: LocalSession) -> bool:

@@ -1,0 +1,60 @@
+"""What the WebSocket endpoint calls: the core as it sees it. Composition passes it in."""
+
+from typing import Protocol
+
+from gateway.domain.access.principal import Principal
+from gateway.domain.wire.connect import ConnectRequest
+from gateway.domain.wire.errors import RelayError
+from gateway.ports import Link
+
+
+class Identity(Protocol):
+    """core/access.py. Raises RelayError UNAUTHENTICATED, StoreUnavailable."""
+
+    async def authenticate(self, token: str | None) -> Principal: ...
+
+    async def redeem(self, ticket: str) -> Principal: ...
+
+
+class Visit(Protocol):
+    """core/visit.py: one client's connection from its claim to its end."""
+
+    @property
+    def is_ending(self) -> bool: ...
+
+    def begin(self, link: Link) -> None: ...
+
+    def heard(self) -> None: ...
+
+    def on_pong(self, payload: bytes) -> None: ...
+
+    async def on_text(self, text: str) -> None: ...
+
+    def on_binary(self) -> None: ...
+
+    def end(self, reason: str) -> None: ...
+
+
+class Door(Protocol):
+    """core/door.py. Raises RelayError, StoreUnavailable."""
+
+    def check(self) -> None: ...
+
+    def take_place(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+    async def probe(self, request: ConnectRequest, principal: Principal) -> None: ...
+
+    async def enter(self, request: ConnectRequest, principal: Principal) -> Visit: ...
+
+    def read_auth(self, text: str) -> str:
+        """The token of a first message; RelayError when it is no `auth`."""
+        ...
+
+    def refusal_frame(self, request: ConnectRequest, error: RelayError) -> bytes:
+        """An encoded `error` frame for a socket that was not let in."""
+        ...
+
+
+__all__ = ["Door", "Identity", "Visit"]

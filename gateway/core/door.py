@@ -1,0 +1,244 @@
+"""The door: who is let in, and what a connection's life looks like from the border (design.md 5.1, protocol.md 1).
+
+Owns the caps and the order of admission: hub, user index, claim, upgrade, welcome. Must never leave a route or a place
+behind for a connection that did not come to be (R26, P02). Called by the WebSocket endpoint.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import assert_never
+
+import structlog
+
+from gateway.core.access import Access
+from gateway.core.connection import Connection
+from gateway.core.hub import Hub
+from gateway.core.tasks import TaskOwner
+from gateway.core.visit import Visit, read_auth, refusal_payload
+from gateway.domain.access.principal import Principal
+from gateway.domain.access.rules import not_found
+from gateway.domain.measures import Measures
+from gateway.domain.sessions.liveness import Liveness
+from gateway.domain.wire.connect import ConnectRequest
+from gateway.domain.wire.errors import ErrorCode, RelayError
+from gateway.domain.wire.frames import control_frame
+from gateway.domain.wire.ids import ConnectionId, GatewayId, SessionRef
+from gateway.domain.wire.ws_frames import encode_text
+from gateway.ports import (
+    Claimed,
+    ClaimRefusal,
+    ClaimRefused,
+    ClaimRequest,
+    Clock,
+    Directory,
+    LogStore,
+    RenewClient,
+    StoreUnavailable,
+)
+from gateway.settings import LivenessSettings, RetentionSettings, ServerSettings
+
+log = structlog.get_logger()
+
+HANDSHAKE_WAIT_SECONDS = 5.0
+"""How long a connect may wait for its turn; then it is better off elsewhere."""
+
+Refusal = Callable[[], RelayError | None]
+"""Why nobody is let in at the moment: draining, or the subscription was never confirmed (R17)."""
+
+
+class Door:
+    """One per gateway."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        access: Access,
+        store: LogStore,
+        directory: Directory,
+        owner: TaskOwner,
+        measures: Measures,
+        *,
+        gateway: GatewayId,
+        server: ServerSettings,
+        liveness: LivenessSettings,
+        retention: RetentionSettings,
+        clock: Clock,
+        rng: random.Random,
+        refusal: Refusal,
+    ) -> None:
+        self._hub = hub
+        self._access = access
+        self._store = store
+        self._directory = directory
+        self._owner = owner
+        self.measures = measures
+        self._gateway = gateway
+        self._server = server
+        self._liveness = liveness
+        self._index_seconds = retention.meta_ttl_seconds
+        self.clock = clock
+        self._rng = rng
+        self._refusal = refusal
+        self._handshakes = asyncio.Semaphore(server.max_handshakes)
+        self._places_taken = 0
+
+    # ---- caps ------------------------------------------------------------------------------------------------
+
+    @property
+    def places_taken(self) -> int:
+        """Sockets that were let in or are being let in."""
+        return self._places_taken
+
+    def check(self) -> None:
+        """Raises RelayError when nobody is let in, or no place is free."""
+        refusal = self._refusal()
+        if refusal is not None:
+            raise refusal
+        if self._places_taken >= self._server.max_connections:
+            raise RelayError(ErrorCode.BUSY, "this gateway has no free place, try another one")
+
+    def take_place(self) -> None:
+        """Raises what `check` raises; otherwise one `leave` follows."""
+        self.check()
+        self._places_taken += 1
+
+    def leave(self) -> None:
+        self._places_taken -= 1
+
+    # ---- admission -------------------------------------------------------------------------------------------
+
+    async def probe(self, request: ConnectRequest, principal: Principal) -> None:
+        """The decision of `enter` without a claim. Raises RelayError, StoreUnavailable."""
+        ref = await self._access.subscriber(principal, request.session)
+        info = await self._store.info(ref)
+        if info is None:
+            if not principal.may_create(request.session):
+                raise not_found()
+        elif info.is_deleted or not (principal.may_create(request.session) or info.owner == principal.user):
+            raise not_found()
+
+    async def enter(self, request: ConnectRequest, principal: Principal) -> Visit:
+        """Claims the route. The caller begins the visit, or ends it. Raises RelayError, StoreUnavailable."""
+        ref = await self._access.subscriber(principal, request.session)
+        try:
+            async with asyncio.timeout(HANDSHAKE_WAIT_SECONDS):
+                await self._handshakes.acquire()
+        except TimeoutError:
+            raise RelayError(ErrorCode.BUSY, "too many clients are connecting, try again") from None
+        try:
+            async with self._hub.resume.budget.share(self._hub.resume.page_bytes):
+                return await self._claim(ref, request, principal)
+        finally:
+            self._handshakes.release()
+
+    async def _claim(self, ref: SessionRef, request: ConnectRequest, principal: Principal) -> Visit:
+        await self._directory.note_user_session(ref.tenant, principal.user, ref.session, self._index_seconds)
+        connection = self._make_connection(ref, request, principal)
+        self._hub.attach(connection)
+        try:
+            outcome = await self._store.claim(
+                ClaimRequest(
+                    session=ref,
+                    gateway=self._gateway,
+                    connection=connection.id,
+                    client=connection.client,
+                    may_create=principal.may_create(ref.session),
+                    user=principal.user,
+                    cursor=request.cursor,
+                    bare_seq=request.last_received_seq if request.cursor is None else None,
+                    from_start=request.from_start,
+                    replaces=request.replaces,
+                    retry_count=request.retry_count,
+                )
+            )
+            if isinstance(outcome, ClaimRefused):
+                raise _refused(outcome)
+        except BaseException:
+            self._hub.detach(connection)
+            raise
+        connection.generation = outcome.generation
+        if request.is_return:
+            self.measures.reconnects += 1
+        return Visit(self, connection, outcome, request.last_received_seq)
+
+    def _make_connection(self, ref: SessionRef, request: ConnectRequest, principal: Principal) -> Connection:
+        heartbeat = request.heartbeat_seconds or self._liveness.heartbeat_seconds
+        return Connection(
+            self._hub.shared,
+            self._hub.local_session(ref),
+            ident=ConnectionId(f"{self._rng.getrandbits(96):024x}"),
+            client=request.client,
+            principal=principal,
+            liveness=Liveness(heartbeat, self.clock()),
+            heartbeat_seconds=heartbeat,
+            is_acking=request.is_acking,
+            replaces=request.replaces,
+        )
+
+    def read_auth(self, text: str) -> str:
+        """The token of a first message. Raises RelayError."""
+        return read_auth(text)
+
+    def refusal_frame(self, request: ConnectRequest, error: RelayError) -> bytes:
+        """An encoded `error` frame for a socket that is not let in."""
+        now_ms = int(self._hub.shared.wall_clock() * 1000)
+        return encode_text(control_frame(request.session, now_ms, refusal_payload(error)))
+
+    # ---- what a visit needs ----------------------------------------------------------------------------------
+
+    def begin(self, connection: Connection, claimed: Claimed, bare_seq: int | None) -> None:
+        self._hub.opened(connection)
+        self._hub.resume.begin(connection, claimed, bare_seq)
+
+    async def renew(self, connection: Connection, token: str) -> None:
+        """Another token for the same user, in band (U03). Raises RelayError; the caller closes."""
+        principal = await self._access.authenticate(token)
+        if not principal.is_same_user(connection.principal):
+            raise RelayError(ErrorCode.UNAUTHENTICATED, "the token is for another user")
+        await self._access.subscriber(principal, connection.session.ref.session)
+        connection.principal = principal
+        connection.expires_at = principal.expires_at
+        connection.is_expiry_told = False
+
+    def may_answer(self, connection: Connection) -> bool:
+        """False: it does not read what it asks for."""
+        return connection.unsent_bytes <= self._hub.shared.limits.unsent_bytes
+
+    def end(self, connection: Connection, reason: str) -> None:
+        """The link has ended, or never came to be."""
+        was_live = connection.was_live
+        route = connection.as_route()
+        connection.end(reason)
+        self._hub.detach(connection)
+        if not connection.is_fenced:
+            self._owner.start("release", self._release(connection, route, was_live=was_live))
+
+    async def _release(self, connection: Connection, route: RenewClient, *, was_live: bool) -> None:
+        try:
+            await self._store.release(connection.session.ref, self._gateway, route, was_live=was_live)
+        except StoreUnavailable:
+            log.info("release_left_to_lease")
+
+
+def _refused(outcome: ClaimRefused) -> RelayError:
+    match outcome.reason:
+        case ClaimRefusal.NOT_FOUND:
+            return not_found()
+        case ClaimRefusal.TOO_MANY_CLIENTS:
+            return RelayError(
+                ErrorCode.TOO_MANY_CLIENTS, "the session has too many clients", after_ms=outcome.after_ms or None
+            )
+        case ClaimRefusal.TAKEOVERS:
+            return RelayError(
+                ErrorCode.TAKEOVERS,
+                "connections with this client id replace each other too often: is it used twice?",
+                after_ms=outcome.after_ms or None,
+            )
+        case ClaimRefusal.SUPERSEDED:
+            return RelayError(ErrorCode.INTERNAL, "a first claim was answered like a re-claim")
+        case _:
+            assert_never(outcome.reason)
+
+
+__all__ = ["Door", "Refusal"]

@@ -1,0 +1,184 @@
+"""One client's visit: what arrives from it, and what the border tells us of its socket.
+
+Must never close for a message that is merely wrong: that is answered by an `error` frame. Called by the endpoint.
+"""
+
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from gateway.core.connection import Connection
+from gateway.domain.measures import Measures
+from gateway.domain.wire.cursor import MAX_SEQ
+from gateway.domain.wire.errors import ErrorCode, RelayError
+from gateway.domain.wire.frames import error_payload
+from gateway.ports import Claimed, Clock, Link, StoreUnavailable
+
+_decode = msgspec.json.Decoder().decode
+_LATER: Final = frozenset(("interrupt", "pause", "resume", "cancel", "answer"))
+_MAX_ECHO_CHARS: Final = 128
+
+
+class Host(Protocol):
+    """What a visit needs of core.door."""
+
+    def begin(self, connection: Connection, claimed: Claimed, bare_seq: int | None) -> None: ...
+
+    async def renew(self, connection: Connection, token: str) -> None: ...
+
+    def end(self, connection: Connection, reason: str) -> None: ...
+
+    def may_answer(self, connection: Connection) -> bool: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def measures(self) -> Measures: ...
+
+
+class Visit:
+    """From the claim to the end of the socket. `begin` once, `end` once."""
+
+    __slots__ = ("_bare_seq", "_claimed", "_connection", "_host")
+
+    def __init__(self, host: Host, connection: Connection, claimed: Claimed, bare_seq: int | None) -> None:
+        self._host = host
+        self._connection = connection
+        self._claimed: Claimed | None = claimed
+        self._bare_seq = bare_seq
+
+    @property
+    def is_ending(self) -> bool:
+        """Nothing that arrives matters any more."""
+        return self._connection.is_ending
+
+    def begin(self, link: Link) -> None:
+        """The upgrade is done: welcome, replay, live. Told to close meanwhile, it closes."""
+        claimed, self._claimed = self._claimed, None
+        if self._connection.open(link) and claimed is not None:
+            self._host.begin(self._connection, claimed, self._bare_seq)
+
+    def end(self, reason: str) -> None:
+        """The socket has ended, or never came to be: the place in the hub and the route go."""
+        self._host.end(self._connection, reason)
+
+    def refuse(self, error: RelayError) -> None:
+        """Say why, and close with the error's code."""
+        self._connection.send_control(refusal_payload(error))
+        self._connection.begin_close(error.rule.close_code, error.code.value)
+
+    # ---- what arrives ----------------------------------------------------------------------------------------
+
+    def heard(self) -> None:
+        """A frame of any kind came."""
+        self._connection.liveness.heard(self._host.clock())
+
+    def on_pong(self, payload: bytes) -> None:
+        rtt_seconds = self._connection.liveness.pong(payload, self._host.clock())
+        if rtt_seconds is not None:
+            self._host.measures.rtt_seconds.observe(rtt_seconds)
+
+    async def on_text(self, text: str) -> None:
+        """One JSON message. A wrong one is answered, never closed for; a refused token closes."""
+        try:
+            kind, payload = _read_control(text)
+            match kind:
+                case "ping":
+                    self._answer({"kind": "pong", **_echo(payload)})
+                case "ack":
+                    self._connection.on_ack(_read_seq(payload))
+                case "auth":
+                    await self._renew(_read_token(payload))
+                case _ if kind in _LATER:
+                    raise RelayError(ErrorCode.UNSUPPORTED, f"`{kind}` is not supported by this gateway")
+                case _:
+                    raise RelayError(ErrorCode.BAD_REQUEST, "unknown control kind")
+        except RelayError as exc:
+            self._answer(refusal_payload(exc))
+
+    def on_binary(self) -> None:
+        self._answer(refusal_payload(RelayError(ErrorCode.UNSUPPORTED, "binary messages are not supported")))
+
+    async def _renew(self, token: str) -> None:
+        try:
+            await self._host.renew(self._connection, token)
+        except RelayError as exc:
+            self.refuse(exc)
+        except StoreUnavailable:
+            self._answer(refusal_payload(RelayError(ErrorCode.UNAVAILABLE, "Redis is not available")))
+
+    def _answer(self, payload: dict[str, Any]) -> None:
+        """A client that asks and never reads gets no answers: they are bounded like everything else."""
+        if self._host.may_answer(self._connection):
+            self._connection.send_control(payload)
+
+
+def read_auth(text: str) -> str:
+    """The token of a first `auth` message. Raises RelayError BAD_REQUEST."""
+    kind, payload = _read_control(text)
+    if kind != "auth":
+        raise RelayError(ErrorCode.UNAUTHENTICATED, "the first message must be `auth`")
+    return _read_token(payload)
+
+
+def _read_control(text: str) -> tuple[str, dict[str, Any]]:
+    try:
+        message = _decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        raise _wrong("the message is no JSON") from None
+    if not isinstance(message, dict):
+        raise _wrong("a message is a JSON object")
+    payload = message.get("payload")
+    match message.get("type"):
+        case "control":
+            pass
+        case "text" | "audio" | "video" as what:
+            raise RelayError(ErrorCode.UNSUPPORTED, f"messages of type `{what}` are not supported by this gateway")
+        case _:
+            raise _wrong("`type` must be control, text, audio or video")
+    if not isinstance(payload, dict):
+        raise _wrong("`payload` must be an object")
+    kind = payload.get("kind", payload.get("action"))
+    if not isinstance(kind, str):
+        raise _wrong("`payload.kind` must be a text")
+    return kind, payload
+
+
+def _read_seq(payload: dict[str, Any]) -> int:
+    seq = payload.get("seq")
+    if isinstance(seq, bool) or not isinstance(seq, int) or not 0 <= seq <= MAX_SEQ:
+        raise _wrong("`payload.seq` of an ack must be an integer from 0 to 2^53 - 1")
+    return seq
+
+
+def _read_token(payload: dict[str, Any]) -> str:
+    token = payload.get("token")
+    if not isinstance(token, str):
+        raise _wrong("`payload.token` of auth must be a text")
+    return token
+
+
+def _echo(payload: dict[str, Any]) -> dict[str, Any]:
+    """What lets a client match a pong: small values of `id` and `t`, as they came."""
+    return {name: value for name in ("id", "t") if _is_small(value := payload.get(name))}
+
+
+def _is_small(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _MAX_ECHO_CHARS
+    if isinstance(value, int):
+        return abs(value) <= MAX_SEQ
+    return isinstance(value, float)
+
+
+def _wrong(message: str) -> RelayError:
+    return RelayError(ErrorCode.BAD_REQUEST, message)
+
+
+def refusal_payload(error: RelayError) -> dict[str, Any]:
+    """The `error` frame that says why."""
+    return error_payload(error.code, error.message, retryable=error.rule.retryable, after_ms=error.after_ms)
+
+
+__all__ = ["Host", "Visit", "read_auth", "refusal_payload"]

@@ -1,0 +1,32 @@
+"""What a client asks for when it connects (protocol.md 1), checked and without its credentials."""
+
+from dataclasses import dataclass
+
+from gateway.domain.wire.cursor import Cursor
+from gateway.domain.wire.ids import ClientId, ConnectionId, SessionId
+
+MAX_RETRY_COUNT = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectRequest:
+    """Where to begin: `cursor`, else `last_received_seq`, else what the client acknowledged, else `from`."""
+
+    session: SessionId
+    client: ClientId
+    cursor: Cursor | None = None
+    last_received_seq: int | None = None
+    from_start: bool = False
+    is_acking: bool = False
+    replaces: ConnectionId | None = None
+    heartbeat_seconds: float | None = None
+    """None: the gateway's own interval."""
+    retry_count: int = 0
+
+    @property
+    def is_return(self) -> bool:
+        """It was connected before, or tried to be."""
+        return self.retry_count > 0 or self.cursor is not None or self.last_received_seq is not None
+
+
+__all__ = ["MAX_RETRY_COUNT", "ConnectRequest"]
