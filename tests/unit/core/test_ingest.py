@@ -16,7 +16,6 @@ from gateway.domain.wire.ids import GatewayId, ProducerName, SessionId, SessionR
 from gateway.domain.wire.payload import make_item
 from gateway.ports import Appended, ItemResult, ProducerRef
 from gateway.settings import LimitSettings, RedisSettings
-
 from tests.unit.core.fake_log import FakeStore
 
 pytestmark = pytest.mark.looptime
