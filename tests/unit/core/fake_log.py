@@ -16,11 +16,15 @@ from gateway.ports import (
     AppendRefused,
     AppendRequest,
     Expected,
+    Fork,
     HeadInfo,
     ItemResult,
+    LogState,
     LogStore,
     ProducerRef,
     Registered,
+    RouteInfo,
+    SessionInfo,
     StoreUnavailable,
 )
 
@@ -44,6 +48,7 @@ class FakeSession:
     ended_runs: set[str] = field(default_factory=set)
     is_gone: bool = False
     owner: UserId | None = None
+    routes: tuple[RouteInfo, ...] = ()
 
     @property
     def line(self) -> Line:
@@ -72,6 +77,7 @@ class FakeLog:
         session = self.session(request.session)
         if session.is_gone:
             return AppendRefused(AppendRefusal.GONE)
+        session.owner = session.owner or request.owner
         producer = self._producer(session, request.producer)
         key = request.idempotency_key
         if key is not None and key in session.seen:
@@ -195,11 +201,21 @@ class FakeStore:
 
         return cast("bool", await self._call(execute))
 
+    async def info(self, session: SessionRef) -> SessionInfo | None:
+        def execute() -> Any:
+            state = self.log.sessions.get(session)
+            if state is None:
+                return None
+            log = LogState("epoch", (Fork(f"fork{state.fork}", 0),), len(state.items), 0)
+            return SessionInfo(log, state.owner, 1, 10 * len(state.items), 0, state.routes, is_deleted=state.is_gone)
+
+        return cast("SessionInfo | None", await self._call(execute))
+
     async def heads(self, sessions: Sequence[SessionRef]) -> list[HeadInfo]:
         def execute() -> Any:
             return [
                 HeadInfo(state.line, len(state.items), False)
-                if (state := self.log.sessions.get(ref)) is not None
+                if (state := self.log.sessions.get(ref)) is not None and not state.is_gone
                 else HeadInfo(None, 0, False)
                 for ref in sessions
             ]
