@@ -57,7 +57,7 @@ docs: $(VENV)/.dev ## Write the generated tables into README.md and docs/.
 
 bench: $(VENV)/.dev ## Measure; prints a table and writes build/bench.json.
 	@mkdir -p build
-	@$(BIN)/python -m loadtest.bench --json build/bench.json
+	@$(BIN)/python -m loadtest.bench
 
 lock: ## Pin the newest allowed versions (needs uv).
 	@tools/lock.sh

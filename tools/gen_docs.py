@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from gateway.adapters.config import describe_settings
+from gateway.adapters.prometheus import METRICS
 from gateway.domain.wire.close_codes import CLOSE_RULES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,7 +37,19 @@ def close_codes() -> str:
     return _table(("code", "meaning", "reconnect"), rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {"configuration": configuration, "close-codes": close_codes}
+def metrics() -> str:
+    rows = [
+        (f"`{metric.name}`", metric.kind, ", ".join(f"`{label}`" for label in metric.labels), metric.meaning)
+        for metric in METRICS
+    ]
+    return _table(("metric", "kind", "labels", "meaning"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "configuration": configuration,
+    "close-codes": close_codes,
+    "metrics": metrics,
+}
 
 
 def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
