@@ -42,7 +42,7 @@ class Liveness:
         self._answer_by = None
 
     def pong(self, payload: bytes, now: float) -> float | None:
-        """Round-trip seconds when it answers the newest ping; a late, repeated or unasked one says only: alive (P05)."""
+        """Round-trip seconds when it answers the newest ping; a late, repeated or unasked one only says: alive."""
         self.heard(now)
         if not self._waits_for_pong or payload != self._nonce.to_bytes(NONCE_BYTES, "big"):
             return None

@@ -1,0 +1,50 @@
+"""The gateway's own record among the members, kept with a lease while it lives (design.md 7). Preference only."""
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Callable
+
+import structlog
+
+from gateway.domain.wire.ids import GatewayId
+from gateway.ports import Directory, GatewayRecord, StoreUnavailable
+from gateway.settings import MemberSettings
+
+log = structlog.get_logger()
+
+
+def new_gateway_id(name: str | None) -> GatewayId:
+    """Unique per process start: a restarted pod of the same name is another gateway (C1, R15)."""
+    return GatewayId(f"{name or socket.gethostname()}-{secrets.token_hex(8)}")
+
+
+class Members:
+    """`run` for ever; `withdraw` at the end."""
+
+    def __init__(self, directory: Directory, settings: MemberSettings, describe: Callable[[], GatewayRecord]) -> None:
+        self._directory = directory
+        self._settings = settings
+        self._describe = describe
+
+    async def run(self) -> None:
+        while True:
+            await self.announce()
+            await asyncio.sleep(self._settings.renew_seconds)
+
+    async def announce(self) -> None:
+        """Redis away: the next one is soon."""
+        try:
+            await self._directory.announce(self._describe(), self._settings.lease_seconds)
+        except StoreUnavailable as exc:
+            log.debug("announce_failed", reason=exc.reason)
+
+    async def withdraw(self) -> None:
+        """Leave no trace. Redis away: the lease ends by itself."""
+        try:
+            await self._directory.withdraw(self._describe().gateway)
+        except StoreUnavailable:
+            log.info("withdraw_left_to_lease")
+
+
+__all__ = ["Members", "new_gateway_id"]

@@ -1,0 +1,184 @@
+"""What arrives on the gateway's own channel: messages go to the hub, notices to the connection that they name.
+
+Owns the beacon that proves the subscription alive, and the comparisons while it is not (R01, R02, R17). Never blocks
+and never raises into the reading protocol. Called by the bus adapter.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Protocol
+from urllib.parse import unquote
+
+import structlog
+
+from gateway.core.connection import Connection
+from gateway.core.hub import Hub
+from gateway.core.tasks import TaskOwner
+from gateway.domain.measures import Measures
+from gateway.domain.wire.bus import BusKind, decode_fields, decode_heads, encode_fields
+from gateway.domain.wire.close_codes import CloseCode
+from gateway.domain.wire.ids import ConnectionId, GatewayId, Tenant
+from gateway.ports import Bus, StoreUnavailable
+from gateway.settings import BusSettings
+
+log = structlog.get_logger()
+
+COMPARE_SECONDS = 1.0
+"""Between two comparisons of all sessions while the subscription is down: the log replaces the bus."""
+_MESSAGE: Final = BusKind.MESSAGE.value
+
+
+class NoticeHandlers(Protocol):
+    """What notices lead to beyond the connection itself."""
+
+    def check_later(self, connection: Connection) -> None:
+        """A newer connection wants to replace it: look whether it did."""
+        ...
+
+    def revocations_changed(self, tenant: Tenant) -> None: ...
+
+
+class Subscriber:
+    """Implements ports.BusListener. `watch` runs for ever."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        bus: Bus,
+        gateway: GatewayId,
+        settings: BusSettings,
+        measures: Measures,
+        owner: TaskOwner,
+        handlers: NoticeHandlers,
+        on_confirmed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._hub = hub
+        self._bus = bus
+        self._gateway = gateway
+        self._settings = settings
+        self._measures = measures
+        self._owner = owner
+        self._handlers = handlers
+        self._on_confirmed = on_confirmed
+        self.confirmed = asyncio.Event()
+        """Set by the first confirmed SUBSCRIBE: no claim before it."""
+        self.is_up = False
+        self._has_been_up = False
+        self._beacons_heard = 0
+        self._beacons_missed = 0
+        self._comparing = False
+        self._notices: dict[bytes, Callable[[bytes], None]] = {
+            BusKind.HEADS.value: self._on_heads,
+            BusKind.BEACON.value: self._on_beacon,
+            BusKind.SUPERSEDED.value: lambda message: self._tell(message, Connection.superseded),
+            BusKind.REPLACING.value: lambda message: self._tell(message, self._replacing),
+            BusKind.MOVED.value: lambda message: self._tell(message, Connection.moved),
+            BusKind.RESTORED.value: self._on_restored,
+            BusKind.DELETED.value: self._on_deleted,
+            BusKind.REVOKED.value: self._on_revoked,
+        }
+
+    # ---- the listener ----------------------------------------------------------------------------------------
+
+    def on_subscribed(self) -> None:
+        self.is_up = True
+        self._beacons_missed = 0
+        if self._has_been_up:
+            self._measures.bus_reconnects += 1
+            log.info("bus_up")
+        self._has_been_up = True
+        if not self.confirmed.is_set():
+            self.confirmed.set()
+            self._on_confirmed()
+        self._owner.start("compare-subscribed", self._compare("subscribed"))
+
+    def on_messages(self, messages: list[bytes]) -> None:
+        on_message = self._hub.on_message
+        for message in messages:
+            if message[:2] == _MESSAGE:
+                on_message(message)
+            else:
+                self._on_notice(message)
+        self._measures.bus_messages += len(messages)
+        self._hub.flush()
+
+    def on_down(self, reason: str) -> None:
+        self.is_up = False
+        log.warning("bus_down", reason=reason)
+
+    # ---- the beacon ------------------------------------------------------------------------------------------
+
+    async def watch(self) -> None:
+        """Beacons while the subscription is up, comparisons while it is down."""
+        while True:
+            await asyncio.sleep(self._settings.beacon_interval_seconds if self.is_up else COMPARE_SECONDS)
+            await self.step()
+
+    async def step(self) -> None:
+        if not self.is_up:
+            await self._compare("down")
+            return
+        if self._beacons_heard == 0:
+            self._beacons_missed += 1
+            if self._beacons_missed > self._settings.missed_beacons:
+                self._beacons_missed = 0
+                self._bus.reset("beacon")
+        self._beacons_heard = 0
+        self._bus.publish(self._gateway, encode_fields(BusKind.BEACON, b""))
+
+    async def _compare(self, cause: str) -> None:
+        if self._comparing:
+            return
+        self._comparing = True
+        try:
+            await self._hub.compare(list(self._hub.sessions.values()), cause)
+        except StoreUnavailable:
+            # While it is down the next step compares again; once it is up, heads notices and renewals do.
+            log.info("compare_failed", cause=cause)
+        finally:
+            self._comparing = False
+
+    # ---- notices ---------------------------------------------------------------------------------------------
+
+    def _on_notice(self, message: bytes) -> None:
+        handle = self._notices.get(message[:2])
+        if handle is None:
+            self._measures.bus_malformed += message[:1] == b"1"  # an unknown version is a newer gateway's affair
+            return
+        try:
+            handle(message)
+        except (ValueError, IndexError):
+            self._measures.bus_malformed += 1
+
+    def _on_heads(self, message: bytes) -> None:
+        self._hub.on_heads(decode_heads(message), "notice")
+
+    def _on_beacon(self, _: bytes) -> None:
+        self._beacons_heard += 1
+        self._beacons_missed = 0
+
+    def _tell(self, message: bytes, what: Callable[[Connection], None]) -> None:
+        key, _, connection = decode_fields(message)[:3]
+        found = self._hub.find(key, ConnectionId(connection.decode()))
+        if found is not None:
+            what(found)
+
+    def _replacing(self, connection: Connection) -> None:
+        connection.replacing()
+        self._handlers.check_later(connection)
+
+    def _on_restored(self, message: bytes) -> None:
+        generation = int(decode_fields(message)[3])
+        self._tell(message, lambda connection: connection.restored(generation))
+
+    def _on_deleted(self, message: bytes) -> None:
+        session = self._hub.session(decode_fields(message)[0])
+        for connection in list(session.connections) if session is not None else ():
+            connection.is_fenced = True
+            connection.begin_close(CloseCode.NOT_FOUND, "deleted")
+
+    def _on_revoked(self, message: bytes) -> None:
+        self._handlers.revocations_changed(Tenant(unquote(decode_fields(message)[0].decode())))
+
+
+__all__ = ["COMPARE_SECONDS", "NoticeHandlers", "Subscriber"]
