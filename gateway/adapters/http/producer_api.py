@@ -42,10 +42,10 @@ class ProducerApi:
         self._limits = limits
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        router.add_post("/v1/sessions/{session}/push", self.push)
-        router.add_post("/v1/sessions/{session}/producers/{name}", self.register)
-        router.add_get("/v1/sessions/{session}", self.info)
-        router.add_delete("/v1/sessions/{session}", self.delete)
+        router.add_post("/v1/sessions/{session:[^/]+}/push", self.push)
+        router.add_post("/v1/sessions/{session:[^/]+}/producers/{name:[^/]+}", self.register)
+        router.add_get("/v1/sessions/{session:[^/]+}", self.info)
+        router.add_delete("/v1/sessions/{session:[^/]+}", self.delete)
         router.add_post("/push", self.root_push)
 
     async def push(self, request: web.Request) -> web.Response:

@@ -24,7 +24,7 @@ MAX_HEADERS = 100
 BACKLOG = 2_048
 """A reconnect storm waits in the listen queue (K15); the kernel cuts it to its own maximum."""
 
-WEBSOCKET_PATHS = ("/v1/sessions/{session}/ws", "/relay")
+WEBSOCKET_PATHS = ("/v1/sessions/{session:[^/]+}/ws", "/relay")
 
 
 def build_public_app(

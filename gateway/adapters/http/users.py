@@ -32,7 +32,7 @@ class UsersApi:
         self._limits = limits
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        router.add_post("/v1/users/{user}/push", self.push)
+        router.add_post("/v1/users/{user:[^/]+}/push", self.push)
         router.add_post("/v1/revocations", self.revoke)
 
     async def push(self, request: web.Request) -> web.Response:
