@@ -24,7 +24,8 @@ class ByteSource:
     async def chunks(self) -> AsyncIterator[bytes]:
         """What each read gives, to the end of the input. Raises OSError; InterruptedError after `stop`."""
         while True:
-            await self._until_readable()
+            if not self._is_stopped:
+                await self._until_readable()
             if self._is_stopped:
                 raise InterruptedError(errno.EINTR, "stopped by a signal")
             try:

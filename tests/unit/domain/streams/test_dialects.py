@@ -1,6 +1,7 @@
 """Dialects: provider bytes become pieces, however the bytes are cut."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -47,7 +48,7 @@ def chunk(content: str | None = None, *, ascii_only: bool = False, **rest: Any) 
 
 def cuts_of(data: bytes, places: list[int]) -> list[bytes]:
     edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
-    return [data[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [data[start:end] for start, end in pairwise(edges)]
 
 
 class TestText:
@@ -113,7 +114,9 @@ class TestOpenAi:
         assert thinking_of(pieces) == "hm"
 
     def test_text_completions_carry_text_in_the_choice(self) -> None:
-        line = json.dumps({"object": "text_completion", "choices": [{"index": 0, "text": "Hi", "finish_reason": "length"}]})
+        line = json.dumps(
+            {"object": "text_completion", "choices": [{"index": 0, "text": "Hi", "finish_reason": "length"}]}
+        )
 
         pieces, end = run(OpenAiDialect(), line.encode())
 
