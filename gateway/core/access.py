@@ -15,7 +15,7 @@ import msgspec
 from gateway.domain.access.principal import EVERYBODY, Principal, Scope
 from gateway.domain.access.rules import not_found, require_publish, require_scope, require_subscribe
 from gateway.domain.wire.errors import ErrorCode, RelayError
-from gateway.domain.wire.ids import SessionId, SessionRef, check_id
+from gateway.domain.wire.ids import SessionId, SessionRef
 from gateway.ports import Authenticator, Directory, LogStore, SessionInfo
 from gateway.settings import AuthSettings
 
@@ -67,7 +67,10 @@ class Access:
         claims = await self.directory.take_ticket(ticket)
         if claims is None:
             raise unauthenticated()
-        principal = _ticket_decoder.decode(claims)
+        try:
+            principal = _ticket_decoder.decode(claims)
+        except msgspec.DecodeError:
+            raise unauthenticated() from None
         is_expired = principal.expires_at is not None and principal.expires_at <= self.wall_clock()
         if is_expired or await self.revoked.is_revoked(principal, None):
             raise unauthenticated()
@@ -127,15 +130,10 @@ def unauthenticated() -> RelayError:
     return RelayError(ErrorCode.UNAUTHENTICATED, "the credentials are not valid")
 
 
-def session_id(value: str) -> SessionId:
-    """Raises InvalidId."""
-    return SessionId(check_id(value, "session id"))
-
-
 def _existing(info: SessionInfo | None) -> SessionInfo:
     if info is None or info.is_deleted:
         raise not_found()
     return info
 
 
-__all__ = ["Access", "Revoked", "Ticket", "session_id", "unauthenticated"]
+__all__ = ["Access", "Revoked", "Ticket", "unauthenticated"]

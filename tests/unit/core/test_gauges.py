@@ -1,0 +1,76 @@
+"""Gauges: counted from what is open now, so they cannot drift (P02)."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from gateway.core.gauges import MAX_LISTED, Gauge, Status
+from gateway.core.hub import Hub
+from gateway.core.ingest import Ingest
+from gateway.domain.measures import Gauges
+from gateway.domain.sessions.states import State
+from gateway.domain.wire.ids import GatewayId, SessionId, SessionRef, Tenant
+from gateway.ports import GatewayRecord
+from tests.unit.core.fake_directory import FakeDirectory
+
+SESSION = SimpleNamespace(ref=SessionRef(Tenant("t"), SessionId("s")), line=b"e.f", head_seen=10)
+
+
+class Socket(SimpleNamespace):
+    __hash__ = object.__hash__
+
+
+def connection(ident: str, state: State = State.LIVE, *, line: bytes = b"e.f", sent: int = 10, age: float = 0) -> Any:
+    return Socket(
+        id=ident,
+        client=f"client-{ident}",
+        state=state,
+        session=SESSION,
+        line=line,
+        sent_seq=sent,
+        unsent_bytes=100,
+        unacked_bytes=7,
+        opened_at=50 - age,
+    )
+
+
+def gauge(*connections: Any) -> Gauge:
+    hub = SimpleNamespace(connections=set(connections), sessions={b"t:s": SESSION})
+    return Gauge(
+        cast("Hub", hub),
+        cast("Ingest", SimpleNamespace(lanes=[1, 2])),
+        is_redis_up=lambda: True,
+        is_subscribed=lambda: False,
+        is_draining=lambda: False,
+    )
+
+
+def test_gauges_count_what_is_there() -> None:
+    lagging = connection("a", State.LAGGING, sent=4)
+    other_line = connection("b", State.RECOVERING, line=b"e.older", sent=2)
+
+    assert gauge(lagging, other_line, connection("c")).read() == Gauges(
+        connections={"lagging": 1, "recovering": 1, "live": 1},
+        sessions=1,
+        unsent_bytes=300,
+        unacked_bytes=21,
+        behind_messages=6,
+        ingest_lanes=2,
+        is_redis_up=True,
+        is_subscribed=False,
+        is_draining=False,
+    )
+
+
+async def test_the_status_lists_the_oldest_connections_and_the_members() -> None:
+    directory = FakeDirectory()
+    directory.records = [GatewayRecord(GatewayId("gw-2"), "10.0.0.2:8080", "0.1.0", "ready", 3, 1)]
+    many = [connection(f"{n}", age=n) for n in range(MAX_LISTED + 5)]
+    status = Status(GatewayId("gw-1"), gauge(*many), directory.as_directory(), lambda: 50.0)
+
+    report = await status.report()
+
+    assert [row["connection"] for row in report["connections"][:2]] == ["204", "203"]
+    assert len(report["connections"]) == MAX_LISTED
+    assert report["connections"][0]["age_seconds"] == 204
+    assert report["now"]["connections"] == {"live": MAX_LISTED + 5}
+    assert report["members"][0]["gateway"] == "gw-2"
