@@ -115,8 +115,9 @@ class _Screen:
     def __init__(self, output: Output, *, is_quiet: bool) -> None:
         self._output = output
         self._is_quiet = is_quiet
-        self._is_dim = False
-        self._styled = output is Output.HUMAN and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        self._is_at_line_start = True
+        self._was_reasoning = False
+        self._is_styled = output is Output.HUMAN and sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
     def show(self, frame: Frame, change: Change) -> None:
         match self._output:
@@ -145,27 +146,24 @@ class _Screen:
     def _show_human(self, frame: Frame, change: Change) -> None:
         match change:
             case Shown(text=text, is_reasoning=is_reasoning):
-                self._style(dim=is_reasoning)
-                self._write(text)
+                if is_reasoning is not self._was_reasoning:
+                    self._was_reasoning = is_reasoning
+                    self._begin_line()
+                self._write(text, is_dim=is_reasoning)
             case Ended(run=run, reason=reason, is_equal=is_equal):
                 verdict = {True: ", digest equal", False: ", DIGEST DIFFERS", None: ""}[is_equal]
-                self._style(dim=True)
-                self._write(f"\n[end of {run}: {reason}{verdict}]\n")
-                self._style(dim=False)
+                self._begin_line()
+                self._write(f"[end of {run}: {reason}{verdict}]\n", is_dim=True)
             case None:
                 if frame.kind == "run_start":
-                    self._style(dim=True)
-                    self._write(f"[{frame.run}]\n")
+                    self._begin_line()
+                    self._write(f"[{frame.run}]\n", is_dim=True)
             case _:
                 assert_never(change)
 
-    def _style(self, *, dim: bool) -> None:
-        if dim is not self._is_dim:
-            self._is_dim = dim
-            if self._styled:
-                self._write(_DIM if dim else _PLAIN)
-            else:
-                self._write("\n")
+    def _begin_line(self) -> None:
+        if not self._is_at_line_start:
+            self._write("\n")
 
     def _note_control(self, frame: Frame) -> None:
         get: Callable[[str], object] = frame.payload.get
@@ -176,6 +174,9 @@ class _Screen:
         elif frame.kind == "reconnect_later":
             self.note(f"the gateway asks to come back in {get('after_ms')} ms ({get('reason')})")
 
-    def _write(self, text: str) -> None:
-        sys.stdout.buffer.write(text.encode())
-        sys.stdout.buffer.flush()
+    def _write(self, text: str, *, is_dim: bool = False) -> None:
+        if text:
+            self._is_at_line_start = text.endswith("\n")
+            styled = f"{_DIM}{text}{_PLAIN}" if is_dim and self._is_styled else text
+            sys.stdout.buffer.write(styled.encode())
+            sys.stdout.buffer.flush()
