@@ -171,6 +171,11 @@ class Calls:
         if due:
             self._sweep_at(max(min(due), now + _MIN_SWEEP_SECONDS))
 
+    def _fail_waiting(self, reason: str) -> None:
+        """Everything that was not sent, while not connected."""
+        self.flush()
+        self._fail_parked(reason, before=float("inf"))
+
     def _fail_parked(self, reason: str, *, before: float) -> None:
         while self._parked and self._parked[0].deadline <= before:
             _, packed, waiters = self._parked.popleft()

@@ -122,6 +122,10 @@ class Client(Calls):
     def _take_up(self, connection: Connection, incarnation: str) -> None:
         if self._was_up:
             self._measures.redis_reconnects += 1
+        if self._was_up and incarnation != self.incarnation:
+            # What waits names the server of before: a promoted replica would take that for its own name in the log's
+            # meta, and lost writes would not be seen (design.md 4).
+            self._fail_waiting("another server answers")
         self._was_up = True
         self.incarnation = incarnation
         self._is_reloading = False

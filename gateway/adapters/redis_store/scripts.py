@@ -1,0 +1,97 @@
+"""The Lua scripts: read from this package, includes and constants filled in, named by their SHA-1.
+
+A script's text depends on the settings only, so gateways of one configuration share the server's cache of scripts.
+"""
+
+import math
+import re
+from importlib.resources import files
+from typing import NamedTuple, Self
+
+from gateway.adapters.resp import Script
+from gateway.settings import LimitSettings, RedisSettings, RetentionSettings, RouteSettings
+
+_INCLUDE = re.compile(r"^ *-- include: (lib_[a-z]+)$", re.MULTILINE)
+
+LOG_STEPS = 3
+"""Of the log's time to live in one step of its renewal: 4 steps are set, never less than 3 remain."""
+FORKS_KEPT = 8
+RUNS_MAX = 16
+RUN_MS = 300_000
+"""An ended run's state: as long as a client may come back to its text by default."""
+SEEN_MAX = 1_000
+SEEN_MS = 86_400_000
+KNOWN_CLIENTS_MAX = 256
+TAKEOVERS_PERIOD_MS = 60_000
+
+
+class StoreScripts(NamedTuple):
+    """All scripts, for one configuration."""
+
+    append: Script
+    enter: Script
+    register: Script
+    claim: Script
+    settle: Script
+    renew: Script
+    release: Script
+    page: Script
+    heads: Script
+    info: Script
+    delete: Script
+
+    @classmethod
+    def load(
+        cls, retention: RetentionSettings, limits: LimitSettings, routes: RouteSettings, redis: RedisSettings
+    ) -> Self:
+        values = constants(retention, limits, routes, redis)
+        return cls(*(load(name, values) for name in cls._fields))
+
+
+def constants(
+    retention: RetentionSettings, limits: LimitSettings, routes: RouteSettings, redis: RedisSettings
+) -> dict[str, int | bool]:
+    """What the scripts know of the settings."""
+    return {
+        "CLIENTS_MAX": limits.clients_per_session,
+        "FORKS_KEPT": FORKS_KEPT,
+        "KNOWN_CLIENTS_MAX": KNOWN_CLIENTS_MAX,
+        "LEASE_MS": _ms(routes.lease_seconds),
+        "LOG_MAX_BYTES": retention.max_bytes,
+        "LOG_MAX_EVICTIONS": retention.evictions_per_append,
+        "LOG_MAX_MESSAGES": retention.max_messages,
+        "LOG_STEP_MS": math.ceil(_ms(retention.ttl_seconds) / LOG_STEPS),
+        "META_MS": _ms(retention.meta_ttl_seconds),
+        "PREVIOUS_MS": _ms(routes.previous_seconds),
+        "PRODUCERS_MAX": limits.producers_per_session,
+        "PRODUCER_WINDOW": limits.producer_window,
+        "RUNS_MAX": RUNS_MAX,
+        "RUN_MS": RUN_MS,
+        "SEEN_MAX": SEEN_MAX,
+        "SEEN_MS": SEEN_MS,
+        "TAKEOVERS_MAX": limits.takeovers_per_minute,
+        "TAKEOVERS_PERIOD_MS": TAKEOVERS_PERIOD_MS,
+        "TOMBSTONE_MS": _ms(retention.tombstone_seconds),
+        "VERIFY_EVERY_CALL": redis.verify_server == "call",
+    }
+
+
+def load(name: str, values: dict[str, int | bool]) -> Script:
+    """Only the constants that the script uses are put in, after its first line."""
+    text = _INCLUDE.sub(lambda match: _read(match[1]), _read(name))
+    used = {key: value for key, value in values.items() if re.search(rf"\b{key}\b", text)}
+    header, newline, body = text.partition("\n")
+    lines = "".join(f"local {key} = {_lua(value)}\n" for key, value in sorted(used.items()))
+    return Script(header + newline + lines + body, name)
+
+
+def _read(name: str) -> str:
+    return files(__package__).joinpath("scripts", f"{name}.lua").read_text(encoding="utf-8")
+
+
+def _lua(value: int | bool) -> str:
+    return str(value).lower()
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

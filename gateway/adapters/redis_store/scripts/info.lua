@@ -1,0 +1,38 @@
+#!lua flags=no-writes
+-- info: what a session is, who is connected where, and how far each client is.
+-- KEYS 1 meta, 2 log, 3 clients, 4 routes
+-- Result: nil, or an array: lines of text, `forks`, owner or nil, live routes (client, gateway, connection, generation, lease
+-- left in ms, acked cursor, ...)
+--   <state> <epoch> <head> <lost> <first retained seq> <retained bytes> <last timestamp>
+
+-- include: lib_server
+-- include: lib_page
+-- include: lib_routes
+-- include: lib_clients
+
+local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'head', 'lost', 'bytes', 'ts', 'forks', 'owner')
+if not meta[1] or not meta[3] then
+  return nil
+end
+local head = tonumber(meta[3])
+local lost = lost_seq(KEYS[2], head, tonumber(meta[4]))
+local first = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1]
+local retained_bytes = first and meta[5] - first[2][4] or 0
+local now = clock()
+local routes = {}
+local stored = redis.call('HGETALL', KEYS[4])
+for i = 1, #stored, 2 do
+  local route = parse_route(stored[i + 1])
+  if route.lease > now then
+    for _, value in ipairs({ stored[i], route.gateway, route.connection, route.generation, route.lease - now,
+      read_client(KEYS[3], stored[i]).cursor }) do
+      routes[#routes + 1] = value
+    end
+  end
+end
+return {
+  table.concat({ meta[1], meta[2], meta[3], digits(lost), digits(lost + 1), digits(retained_bytes), meta[6] }, '\n'),
+  meta[7],
+  meta[8],
+  routes,
+}

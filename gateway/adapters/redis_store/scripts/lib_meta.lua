@@ -1,0 +1,81 @@
+-- The meta hash: which server wrote it (design.md 4 "epoch and fork"), how an epoch and a fork begin.
+-- Fields: v epoch fork line forks inc head visible bytes freed plain lost ts gen owner state, and `p:<name>` for each producer.
+-- `line` is `<epoch>.<fork>`. `bytes` counts everything appended in this epoch, `freed` what is known to have left the log:
+-- bytes - freed is never less than what the log holds. A tombstone's `inc` is `-`, which no server has.
+-- `visible` and `plain` are written at the beginning only; where they are below head they mean head (until a version that
+-- has replicas to wait for, or texts to rebuild from, says otherwise).
+
+-- Nonces: ten characters for an epoch, eight for a fork.
+local function epoch_nonce(nonces)
+  return string.sub(nonces, 1, 10)
+end
+
+local function fork_nonce(nonces)
+  return string.sub(nonces, 11, 18)
+end
+
+-- `forks` has one line a fork: id, base, then name and text length of every retained run; tabs between; oldest first.
+local function open_fork(meta, runs, incarnation, nonces)
+  local stored = redis.call('HMGET', meta, 'forks', 'head', 'epoch')
+  local fork = { fork_nonce(nonces), stored[2] }
+  local states = redis.call('HGETALL', runs)
+  for i = 1, #states, 2 do
+    fork[#fork + 1] = states[i]
+    fork[#fork + 1] = string.match(states[i + 1], '^%a %d+ (%d+)')
+  end
+  local forks = stored[1]
+  local _, newlines = string.gsub(forks, '\n', '')
+  for _ = FORKS_KEPT - 1, newlines do
+    forks = string.match(forks, '\n(.*)')
+  end
+  redis.call('HSET', meta, 'inc', incarnation, 'fork', fork[1], 'line', stored[3] .. '.' .. fork[1],
+    'forks', forks .. '\n' .. table.concat(fork, '\t'))
+end
+
+-- Meta is missing: what an older life left behind goes, numbers begin again (failure catalogue R18).
+local function begin_epoch(meta, leftovers, incarnation, nonces, owner)
+  local epoch, fork = epoch_nonce(nonces), fork_nonce(nonces)
+  redis.call('DEL', meta, unpack(leftovers))
+  redis.call('HSET', meta, 'inc', incarnation, 'line', epoch .. '.' .. fork, 'head', '0', 'ts', '0', 'lost', '0',
+    'bytes', '0', 'freed', '0', 'v', '1', 'epoch', epoch, 'fork', fork, 'forks', fork .. '\t0', 'visible', '0',
+    'plain', '0', 'gen', '0', 'state', 'live')
+  if owner ~= '' then
+    redis.call('HSET', meta, 'owner', owner)
+  end
+  redis.call('PEXPIRE', meta, math.floor(META_MS * 4 / 3))
+end
+
+-- For scripts that write. Afterwards meta, if there is one, names the server that runs this script.
+-- Returns 'live', 'deleted' or 'missing', and the server's incarnation when the caller named another one, else ''.
+-- With `leftovers` a missing meta is made.
+local function enter(meta, runs, given, nonces, owner, leftovers)
+  local stored = redis.call('HMGET', meta, 'inc', 'head', 'state')
+  local server = given
+  if stored[1] ~= given or VERIFY_EVERY_CALL then
+    server = server_incarnation()
+  end
+  local report = server == given and '' or server
+  if stored[3] == 'deleted' then
+    return 'deleted', report
+  end
+  if not stored[1] or not stored[2] then
+    if not leftovers then
+      return 'missing', report
+    end
+    begin_epoch(meta, leftovers, server, nonces, owner)
+    return 'live', report, true
+  end
+  if stored[1] ~= server then
+    open_fork(meta, runs, server, nonces)
+  end
+  return 'live', report, false
+end
+
+-- Meta and clients outlive every lease.
+local function keep_session(meta, clients)
+  if redis.call('PTTL', meta) < META_MS then
+    local ttl_ms = math.floor(META_MS * 4 / 3)
+    redis.call('PEXPIRE', meta, ttl_ms)
+    redis.call('PEXPIRE', clients, ttl_ms)
+  end
+end

@@ -1,0 +1,35 @@
+-- Reading the log: entries as XRANGE gives them, ascending.
+
+-- Highest seq that is gone for good; everything when the log expired.
+local function lost_seq(log, head, lost)
+  if head > lost and redis.call('EXISTS', log) == 0 then
+    return head
+  end
+  return lost
+end
+
+-- Entries above `after` until their frames have `max_bytes`, at least one when there is one.
+local function read_page(log, after, lost, head, max_bytes)
+  local entries, bytes, chunk = {}, 0, 16
+  local position = math.max(after, lost)
+  while position < head do
+    local stored = redis.call('XRANGE', log, position + 1, '+', 'COUNT', chunk)
+    if #stored == 0 then
+      break
+    end
+    for i = 1, #stored do
+      local size = #stored[i][2][6]
+      if bytes + size > max_bytes and #entries > 0 then
+        return entries
+      end
+      entries[#entries + 1], bytes = stored[i], bytes + size
+      if bytes >= max_bytes then
+        return entries
+      end
+    end
+    position = tonumber(string.match(stored[#stored][1], '^%d+'))
+    -- As many as the rest of the page holds when the next ones are like those before.
+    chunk = math.max(1, math.min(256, math.floor((max_bytes - bytes) * #entries / bytes) + 1))
+  end
+  return entries
+end

@@ -1,0 +1,63 @@
+-- Producer records (G5), fields `p:<name>` of meta: `<epoch> <last number> <what> <segments>`. Segments run-length the
+-- answers: `;<first number><what>`, valid up to the next one or `last`. What: `=<seq - number>`, `!<code>@<head then>` of a
+-- refusal, or at first `@<head then>`.
+
+local RECORD = '^(%d+) (%d+) ([^ ]*) (.*)$'
+
+-- The answer that number `n` got: `=<seq>`, `!<code>`, or `=` when that left the window.
+local function recall(n, last, segments)
+  if n <= last - PRODUCER_WINDOW then
+    return '='
+  end
+  local answer = '='
+  for first, what in string.gmatch(segments, ';(%d+)([^;]+)') do
+    if tonumber(first) > n then
+      break
+    end
+    answer = what
+  end
+  if string.sub(answer, 1, 1) == '!' then
+    return string.match(answer, '^[^@]+')
+  end
+  return answer == '=' and answer or '=' .. digits(n + string.sub(answer, 2))
+end
+
+-- The segments once numbers from `first` to `last` were answered `what`; those that left the window are dropped.
+local function extend(segments, first, what, last)
+  segments = segments .. ';' .. digits(first) .. what
+  while true do
+    local second = string.match(segments, '^;[^;]+;(%d+)')
+    if not second or tonumber(second) > last - PRODUCER_WINDOW + 1 then
+      return segments
+    end
+    segments = string.match(segments, '^;[^;]+(.*)$')
+  end
+end
+
+-- The session's head when the producer was last heard of.
+local function heard_at(record)
+  local _, last, what = string.match(record, RECORD)
+  if string.sub(what, 1, 1) == '=' then
+    return last + string.sub(what, 2)
+  end
+  return tonumber(string.match(what, '@(%d+)$'))
+end
+
+-- A producer's first record: the longest idle one goes when there are too many.
+local function add_producer(meta, field, record)
+  if redis.call('HINCRBY', meta, 'producers', 1) > PRODUCERS_MAX then
+    local stored = redis.call('HGETALL', meta)
+    local idlest, idle_since
+    for i = 1, #stored, 2 do
+      if string.sub(stored[i], 1, 2) == 'p:' then
+        local heard = heard_at(stored[i + 1])
+        if not idle_since or heard < idle_since then
+          idlest, idle_since = stored[i], heard
+        end
+      end
+    end
+    redis.call('HDEL', meta, idlest)
+    redis.call('HINCRBY', meta, 'producers', -1)
+  end
+  redis.call('HSET', meta, field, record)
+end

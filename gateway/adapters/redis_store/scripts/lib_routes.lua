@@ -1,0 +1,84 @@
+-- Routes: fields of the routes hash, one a client. Ten values, tabs between: gateway, connection, generation, lease (ms),
+-- capabilities, times of take-overs (ms, commas between), then of the connection that it replaces and that still receives:
+-- gateway, connection, generation, until (ms); these four are empty when there is none.
+-- Fences compare connection and generation for equality (G6).
+
+local FIELDS = { 'gateway', 'connection', 'generation', 'lease', 'capabilities', 'takeovers', 'previous_gateway',
+  'previous_connection', 'previous_generation', 'previous_until' }
+
+local function parse_route(text)
+  local route, i = {}, 0
+  for value in string.gmatch(text .. '\t', '([^\t]*)\t') do
+    i = i + 1
+    if FIELDS[i] then
+      route[FIELDS[i]] = value
+    end
+  end
+  route.lease = tonumber(route.lease)
+  return route
+end
+
+local function store_route(routes, client, route)
+  local values = {}
+  for i = 1, #FIELDS do
+    local value = route[FIELDS[i]]
+    values[i] = type(value) == 'number' and digits(value) or value
+  end
+  redis.call('HSET', routes, client, table.concat(values, '\t'))
+end
+
+local function forget_previous(route)
+  route.previous_gateway, route.previous_connection = '', ''
+  route.previous_generation, route.previous_until = '', ''
+end
+
+-- Live routes by client; those whose lease ended are removed.
+local function read_routes(routes, now)
+  local stored = redis.call('HGETALL', routes)
+  local live = {}
+  for i = 1, #stored, 2 do
+    local route = parse_route(stored[i + 1])
+    if route.lease > now then
+      live[stored[i]] = route
+    else
+      redis.call('HDEL', routes, stored[i])
+    end
+  end
+  return live
+end
+
+local function owns(route, connection, generation)
+  return route.connection == connection and route.generation == generation
+end
+
+local function is_previous(route, connection, generation)
+  return route.previous_connection == connection and route.previous_generation == generation
+end
+
+-- Never less than the one before, in meta so that it outlives routes, and above what any lost write may have given out.
+local function next_generation(meta, now_us)
+  local last = tonumber(redis.call('HGET', meta, 'gen') or 0)
+  local generation = digits(math.max(last + 1, now_us))
+  redis.call('HSET', meta, 'gen', generation)
+  return generation
+end
+
+-- Notices (bus messages): kind, session key, client, connection and whatever follows.
+local function tell(kind, meta, gateway, ...)
+  redis.call('PUBLISH', 'rr:ch:' .. gateway, table.concat({ kind, string.sub(meta, 5, -7), ... }, '\n'))
+end
+
+-- A gateway is kept in gws while a route names it, so that appends find it.
+local function keep_gateway(gws, gateway, lease)
+  redis.call('HSET', gws, gateway, digits(lease))
+  redis.call('PEXPIRE', gws, math.floor(LEASE_MS * 4 / 3))
+end
+
+local function drop_unused_gateway(gws, live, gateway)
+  for _, route in pairs(live) do
+    if route.gateway == gateway or route.previous_gateway == gateway then
+      return
+    end
+  end
+  redis.call('HDEL', gws, gateway)
+end

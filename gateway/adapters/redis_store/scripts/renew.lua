@@ -1,0 +1,71 @@
+#!lua flags=allow-oom
+-- renew: the leases of one gateway's clients of one session, and their acknowledgements (design.md 5.3).
+-- KEYS 1 meta, 2 clients, 3 runs, 4 routes, 5 gws
+-- ARGV 1 incarnation, 2 nonces, 3 gateway, then for each client: client, connection, generation, line at its claim, acked seq
+--      on that line or empty
+-- Result, lines of text: <incarnation> <line, empty without meta> <head>, then for each client:
+--   k <generation>   it owns the route, or still receives beside a newer one that is not live yet
+--   l                lost: claim again for the same socket (no meta, no route, or another line)
+--   s                superseded
+
+-- include: lib_server
+-- include: lib_meta
+-- include: lib_routes
+-- include: lib_clients
+
+local META, CLIENTS, RUNS, ROUTES, GWS, gateway = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], ARGV[3]
+local now, now_us = clock()
+local state, report = enter(META, RUNS, ARGV[1], ARGV[2], '', nil)
+local meta = state == 'live' and redis.call('HMGET', META, 'line', 'head') or { '', '0' }
+local answers = { report, meta[1], meta[2] }
+local live = read_routes(ROUTES, now)
+local is_here = false
+
+for i = 4, #ARGV, 5 do
+  local client, connection, generation, line, acked = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
+  local route = state == 'live' and live[client]
+  local answer = 'l'
+  if route then
+    answer = 's'
+    local is_owner = owns(route, connection, generation)
+    if is_owner then
+      answer = 'k ' .. generation
+    elseif is_previous(route, connection, generation) then
+      answer = 'k ' .. generation
+      if tonumber(route.previous_until) <= now then
+        -- The newer one had its time and never became live: this one is the owner again.
+        tell('1s', META, route.gateway, client, route.connection)
+        is_owner = true
+        route.gateway, route.connection, route.generation = gateway, connection, next_generation(META, now_us)
+        forget_previous(route)
+        answer = 'k ' .. route.generation
+      else
+        is_here = true
+      end
+    end
+    if is_owner then
+      is_here = true
+      route.lease = now + LEASE_MS
+      store_route(ROUTES, client, route)
+    end
+    if answer ~= 's' then
+      local known = read_client(CLIENTS, client)
+      if acked ~= '' then
+        acknowledge(known, line, acked)
+      end
+      store_client(CLIENTS, client, known, now)
+      if line ~= meta[1] then
+        answer = 'l'
+      end
+    end
+  end
+  answers[#answers + 1] = answer
+end
+if is_here then
+  redis.call('PEXPIRE', ROUTES, math.floor(LEASE_MS * 4 / 3))
+  keep_gateway(GWS, gateway, now + LEASE_MS)
+end
+if state == 'live' then
+  keep_session(META, CLIENTS)
+end
+return table.concat(answers, '\n')
