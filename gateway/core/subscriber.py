@@ -63,7 +63,6 @@ class Subscriber:
         self.confirmed = asyncio.Event()
         """Set by the first confirmed SUBSCRIBE: no claim before it."""
         self.is_up = False
-        self._has_been_up = False
         self._beacons_heard = 0
         self._beacons_missed = 0
         self._comparing = False
@@ -83,10 +82,6 @@ class Subscriber:
     def on_subscribed(self) -> None:
         self.is_up = True
         self._beacons_missed = 0
-        if self._has_been_up:
-            self._measures.bus_reconnects += 1
-            log.info("bus_up")
-        self._has_been_up = True
         if not self.confirmed.is_set():
             self.confirmed.set()
             self._on_confirmed()
