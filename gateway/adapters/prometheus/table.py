@@ -51,18 +51,22 @@ def _histogram(name: str, text: str, source: str) -> Metric:
 
 _ERRORS = tuple(code.value for code in ErrorCode)
 _CLOSES = (
-    "client_left",
-    "draining",
+    "client",
+    "lost",
+    "protocol",
+    "fault",
+    "upgrade_failed",
+    "deleted",
+    "drain",
     "expired",
     "heartbeat",
     "moved",
-    "network",
-    "protocol_error",
     "revoked",
     "route_lost",
     "session_is_gone",
     "stopped_reading",
     "superseded",
+    *_ERRORS,
     OTHER,
 )
 _REDIS_ERRORS = ("busy", "loading", "masterdown", "misconf", "moved", "noauth", "noscript", "oom", "readonly", OTHER)
