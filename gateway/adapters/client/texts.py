@@ -92,6 +92,8 @@ class Run:
     reasoning: RunText = field(default_factory=RunText)
     reason: str | None = None
     """Of its end; None while it is open."""
+    has_gap: bool = True
+    """Some of it may never have come: until `run_start` is seen, and after a gap. Then a difference proves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,7 @@ class RunTexts:
             known.text.restart()
             known.reasoning.restart()
             known.reason = None
+            known.has_gap = False
         elif frame.kind == "run_end":
             return self._end(run, frame.payload)
         return None
@@ -161,13 +164,15 @@ class RunTexts:
         self.runs[run] = self.runs.pop(run)
         self._forget_old()
         if False in verdicts:
-            return Ended(run, known.reason, False)
+            return Ended(run, known.reason, None if known.has_gap else False)
         # A run without reasoning need not say so; its text decides.
         return Ended(run, known.reason, verdicts[0] if not known.reasoning.length else verdicts[0] and verdicts[1])
 
     def _gap(self, frame: Frame) -> None:
         reason = frame.payload.get("reason")
         if reason == "evicted":
+            for run in self.runs.values():
+                run.has_gap = True
             return  # the next delta's `at` shows what is missing
         # Another life or stretch of the log: `runs` names what is still true at its base.
         lengths = frame.payload.get("runs") if reason == "epoch_changed" else {}
@@ -178,6 +183,7 @@ class RunTexts:
             if length is None:
                 run.reasoning.cut(0)
                 run.reason = None
+                run.has_gap = True
 
     def _forget_old(self) -> None:
         ended = [name for name, run in self.runs.items() if run.reason is not None]

@@ -88,6 +88,15 @@ def test_an_evicted_stretch_cannot_be_judged_and_the_rest_is_shown() -> None:
     assert changes[-1] == Ended("r", "complete", is_equal=None)
 
 
+def test_reasoning_that_was_never_received_is_no_difference() -> None:
+    joined_late = apply(RunTexts(), delta(9, "text", 0), end(10, "text", reasoning="hm"))
+    evicted = apply(
+        RunTexts(), start(1), gap(2, 4, "evicted", "e1.f1.4"), delta(5, "text", 0), end(6, "text", reasoning="hm")
+    )
+
+    assert joined_late[-1] == evicted[-1] == Ended("r", "complete", is_equal=None)
+
+
 def test_an_end_without_a_digest_cannot_be_judged() -> None:
     payload = {"kind": "run_end", "run": "r", "reason": "abandoned", "sha256": None}
 
