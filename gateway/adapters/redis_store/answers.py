@@ -1,7 +1,7 @@
 """What the scripts answer, as the port's values. Pure; the shapes are at the top of each script."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gateway.domain.sessions.log_state import Fork, LogState
 from gateway.domain.wire.cursor import Cursor, Line
@@ -28,37 +28,41 @@ from gateway.ports import (
     SessionInfo,
 )
 
+_REFUSALS = {b"u": AppendRefusal.PRODUCER_UNKNOWN, b"f": AppendRefusal.FENCED}
+_RENEWALS = {b"k": Renewal.OK, b"l": Renewal.LOST, b"s": Renewal.SUPERSEDED}
 
-class UnexpectedAnswer(Exception):
-    """A script answered what its header does not name: a fault of ours."""
+
+class Entered(NamedTuple):
+    """`server` is its incarnation when the call named another one, else empty."""
+
+    state: bytes
+    server: bytes
+    line: Line
+    producer_epoch: int | None
+
+
+def read_entered(answer: bytes) -> Entered:
+    state, server, line, epoch = answer.split(b"\n")
+    return Entered(state, server, Line(line), int(epoch) if epoch else None)
 
 
 def read_append(answer: bytes, count: int) -> AppendOutcome:
-    """Everything but `m`, which the store handles itself. `count`: messages of the call."""
-    kind = answer[:1]
+    """All but `m`. `count`: the call's messages."""
+    kind, *fields = answer.split(b"\n")
     if kind == b"a":
-        _, line, head, live, answers, *gateways = answer.split(b"\n")
-        return Appended(
-            tuple(_read_results(answers, count)),
-            Line(line),
-            int(head),
-            live == b"1",
-            tuple(GatewayId(gateway.decode()) for gateway in gateways),
-        )
+        line, head, live, words, *gateways = fields
+        names = tuple([GatewayId(name.decode()) for name in gateways])
+        return Appended(_read_results(words, count), Line(line), int(head), live == b"1", names)
     if kind == b"e":
-        return Expected(int(answer[2:]))
+        return Expected(int(fields[0]))
     if kind == b"x":
-        return AppendRefused(AppendRefusal.RUN_ENDED, int(answer[2:]))
-    if kind == b"u":
-        return AppendRefused(AppendRefusal.PRODUCER_UNKNOWN)
-    if kind == b"f":
-        return AppendRefused(AppendRefusal.FENCED)
-    raise UnexpectedAnswer(f"append: {answer[:40]!r}")
+        return AppendRefused(AppendRefusal.RUN_ENDED, int(fields[0]))
+    return AppendRefused(_REFUSALS[kind])
 
 
-def _read_results(answers: bytes, count: int) -> list[ItemResult]:
+def _read_results(words: bytes, count: int) -> tuple[ItemResult, ...]:
     results: list[ItemResult] = []
-    for word in answers.split():
+    for word in words.split():
         mark, rest = word[:1], word[1:]
         if mark == b"+":
             first = int(rest)
@@ -66,99 +70,112 @@ def _read_results(answers: bytes, count: int) -> list[ItemResult]:
         elif mark == b"=":
             results.append(ItemResult(int(rest) if rest else None, True))
         else:
-            results.append(ItemResult(None, True, rest.decode()))
-    return results
+            results.append(ItemResult(None, False, rest.decode()))
+    return tuple(results)
 
 
-def read_log_state(fields: Sequence[bytes]) -> LogState:
-    epoch, forks, head, lost = fields
-    return LogState(epoch.decode(), tuple(_read_fork(line) for line in forks.split(b"\n")), int(head), int(lost))
+def read_page(answer: Sequence[Any]) -> Page | None:
+    """All but `s`."""
+    kind, *fields = answer[0].split(b"\n")
+    if kind == b"m":
+        return None
+    epoch, head, lost = fields
+    return Page(_log_state(epoch, answer[1], head, lost), _entries(answer[2]))
 
 
-def _read_fork(line: bytes) -> Fork:
+def read_claim(answer: Sequence[Any]) -> tuple[ClaimOutcome, bytes]:
+    """With the server's incarnation when the call named another one, else empty."""
+    kind, server, *fields = answer[0].split(b"\n")
+    if kind == b"r":
+        reason, after_ms = fields
+        return ClaimRefused(ClaimRefusal(reason.decode()), int(after_ms)), server
+    generation, epoch, head, lost, origin, line, seq, input_seq = fields
+    log = _log_state(epoch, answer[1], head, lost)
+    entries = answer[2]
+    claimed = Claimed(
+        generation=int(generation),
+        log=log,
+        origin=Origin(origin.decode()),
+        cursor=Cursor.parse(f"{line.decode()}.{seq.decode()}") if line else None,
+        page=None if entries is None else Page(log, _entries(entries)),
+        input_seq=int(input_seq),
+    )
+    return claimed, server
+
+
+def read_renewed(answer: bytes, generations: Sequence[int]) -> tuple[Renewed, bytes]:
+    """`generations` are those of the call. With the server's incarnation when the call named another one, else empty."""
+    server, line, head, *words = answer.split(b"\n")
+    results = tuple(
+        RenewResult(_RENEWALS[word[:1]], int(word[2:]) if word[:1] == b"k" else generation)
+        for word, generation in zip(words, generations, strict=True)
+    )
+    return Renewed(Line(line) if line else None, int(head), results), server
+
+
+def read_head(answer: bytes) -> HeadInfo:
+    line, head, is_stale = answer.split(b"\n")
+    return HeadInfo(Line(line) if line else None, int(head), is_stale == b"1")
+
+
+def read_info(answer: Sequence[Any] | None) -> SessionInfo | None:
+    if answer is None:
+        return None
+    fields, forks, owner, routes = answer
+    state, epoch, head, lost, first_seq, retained_bytes, timestamp_ms = fields.split(b"\n")
+    return SessionInfo(
+        log=_log_state(epoch, forks, head, lost),
+        owner=UserId(owner.decode()) if owner else None,
+        first_seq=int(first_seq),
+        retained_bytes=int(retained_bytes),
+        last_timestamp_ms=int(timestamp_ms),
+        routes=tuple(_route(routes[place : place + 6]) for place in range(0, len(routes), 6)),
+        is_deleted=state == b"deleted",
+    )
+
+
+def _route(values: Sequence[Any]) -> RouteInfo:
+    client, gateway, connection, generation, lease_ms, cursor = values
+    return RouteInfo(
+        ClientId(client.decode()),
+        GatewayId(gateway.decode()),
+        ConnectionId(connection.decode()),
+        int(generation),
+        int(lease_ms),
+        cursor.decode() or None,
+    )
+
+
+def _log_state(epoch: bytes, forks: bytes, head: bytes, lost: bytes) -> LogState:
+    return LogState(epoch.decode(), tuple([_fork(line) for line in forks.split(b"\n")]), int(head), int(lost))
+
+
+def _fork(line: bytes) -> Fork:
     ident, base, *runs = line.split(b"\t")
     lengths = {runs[place].decode(): int(runs[place + 1]) for place in range(0, len(runs), 2)}
     return Fork(ident.decode(), int(base), lengths)
 
 
-def read_page(answer: Sequence[Any] | None) -> Page | None:
-    return None if answer is None else _page(read_log_state(answer[0]), answer[1])
-
-
-def _page(log: LogState, entries: Sequence[Sequence[bytes]]) -> Page:
-    return Page(
-        log,
-        tuple(
-            LogEntry(int(seq), cls, run, int(at) if at else None, int(text_bytes or 0), frame)
-            for seq, cls, run, at, text_bytes, frame in entries
-        ),
-    )
-
-
-def read_claim(answer: Sequence[Any], given: Cursor | None) -> ClaimOutcome:
-    if answer[0] != b"ok":
-        return ClaimRefused(ClaimRefusal(answer[0].decode()), int(answer[1]))
-    _, _, generation, state, origin, found, input_seq, has_page, entries = answer
-    log = read_log_state(state)
-    return Claimed(
-        generation=int(generation),
-        log=log,
-        origin=Origin(origin.decode()),
-        cursor=Cursor.parse(found.decode()) if found else given,
-        page=_page(log, entries) if has_page else None,
-        input_seq=int(input_seq),
-    )
-
-
-def read_renewed(answer: Sequence[bytes]) -> Renewed:
-    results = tuple(
-        RenewResult(Renewal(answer[place].decode()), int(answer[place + 1])) for place in range(3, len(answer), 2)
-    )
-    return Renewed(Line(answer[1]) if answer[1] else None, int(answer[2]), results)
-
-
-def read_head(answer: Sequence[Any]) -> HeadInfo:
-    return HeadInfo(Line(answer[0]) if answer[0] else None, int(answer[1]), answer[2] == 1)
-
-
-def read_info(answer: Any) -> SessionInfo | None:
-    if answer is None:
-        return None
-    if answer == b"deleted":
-        return SessionInfo(LogState("", (Fork("", 0),), 0, 0), None, 1, 0, 0, (), is_deleted=True)
-    state, owner, first_seq, retained_bytes, timestamp, now_ms, *routes = answer
-    return SessionInfo(
-        log=read_log_state(state),
-        owner=UserId(owner.decode()) if owner else None,
-        first_seq=int(first_seq),
-        retained_bytes=int(retained_bytes),
-        last_timestamp_ms=int(timestamp),
-        routes=tuple(
-            _route(routes[place], routes[place + 1], routes[place + 2], int(now_ms))
-            for place in range(0, len(routes), 3)
-        ),
-    )
-
-
-def _route(client: bytes, route: bytes, cursor: bytes, now_ms: int) -> RouteInfo:
-    gateway, connection, generation, lease, *_ = route.decode().split("\t")
-    return RouteInfo(
-        ClientId(client.decode()),
-        GatewayId(gateway),
-        ConnectionId(connection),
-        int(generation),
-        int(lease) - now_ms,
-        cursor.decode() or None,
-    )
+def _entries(stored: Sequence[Sequence[Any]]) -> tuple[LogEntry, ...]:
+    """As XRANGE gives them: class, bytes before and frame first; run, at and text bytes only where there is a run."""
+    entries = []
+    for ident, fields in stored:
+        seq = int(ident[:-2])
+        if len(fields) == 6:
+            entries.append(LogEntry(seq, fields[1], b"", None, 0, fields[5]))
+        else:
+            at = fields[9]
+            entries.append(LogEntry(seq, fields[1], fields[7], int(at) if at else None, int(fields[11]), fields[5]))
+    return tuple(entries)
 
 
 __all__ = [
-    "UnexpectedAnswer",
+    "Entered",
     "read_append",
     "read_claim",
+    "read_entered",
     "read_head",
     "read_info",
-    "read_log_state",
     "read_page",
     "read_renewed",
 ]

@@ -8,29 +8,35 @@ GATEWAYS: Final = b"rr:gateways"
 
 
 class SessionKeys(NamedTuple):
-    """Every key that a session has, or will have in the next version."""
+    """Every key that a session has, or will have in the next version, in the order in which scripts take them."""
 
     meta: bytes
     log: bytes
-    routes: bytes
     clients: bytes
-    gws: bytes
     runs: bytes
     seen: bytes
     kept: bytes
     pending: bytes
     outbox: bytes
+    routes: bytes
+    gws: bytes
+
+    @property
+    def of_log(self) -> tuple[bytes, ...]:
+        """What begins again with an epoch; routes and gateways are leases and go by themselves."""
+        return self[:8]
+
+    @property
+    def of_append(self) -> tuple[bytes, ...]:
+        return self.meta, self.log, self.gws, self.runs, self.clients, self.seen
 
 
 def session_keys(ref: SessionRef) -> SessionKeys:
     start = b"rr:{" + ref.key + b"}:"
-    return SessionKeys(*(start + name.encode() for name in SessionKeys._fields))
+    return SessionKeys(*[start + name for name in _PARTS])
 
 
-def append_keys(ref: SessionRef) -> tuple[bytes, ...]:
-    """Of append, enter and register."""
-    start = b"rr:{" + ref.key + b"}:"
-    return start + b"meta", start + b"log", start + b"gws", start + b"runs", start + b"clients", start + b"seen"
+_PARTS: Final = tuple(name.encode() for name in SessionKeys._fields)
 
 
 def gateway_key(gateway: str) -> bytes:
@@ -38,7 +44,7 @@ def gateway_key(gateway: str) -> bytes:
 
 
 def user_key(tenant: Tenant, user: UserId) -> bytes:
-    return f"rr:user:{{{encode_part(tenant)}:{encode_part(user)}}}".encode()
+    return f"rr:user:{{{encode_part(tenant)},{encode_part(user)}}}".encode()
 
 
 def ticket_key(ticket: str) -> bytes:
@@ -52,7 +58,6 @@ def revoked_key(tenant: Tenant) -> bytes:
 __all__ = [
     "GATEWAYS",
     "SessionKeys",
-    "append_keys",
     "gateway_key",
     "revoked_key",
     "session_keys",

@@ -30,7 +30,6 @@ class StoreScripts(NamedTuple):
 
     append: Script
     enter: Script
-    register: Script
     claim: Script
     settle: Script
     renew: Script
@@ -39,6 +38,9 @@ class StoreScripts(NamedTuple):
     heads: Script
     info: Script
     delete: Script
+    announce: Script
+    members: Script
+    revoke: Script
 
     @classmethod
     def load(

@@ -5,23 +5,21 @@ Must never name a server that the connection does not have: each call carries th
 
 import asyncio
 import secrets
-from collections.abc import Sequence
-from itertools import chain
-from typing import Any, Final
-
-import msgspec
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Final
 
 from gateway.adapters.redis_store import answers
-from gateway.adapters.redis_store.keys import append_keys, session_keys
+from gateway.adapters.redis_store.keys import SessionKeys, session_keys
 from gateway.adapters.redis_store.scripts import StoreScripts
-from gateway.adapters.resp import Client, Reply, Script
+from gateway.adapters.resp import Client, Reply
+from gateway.domain.wire.frames import encode_json
 from gateway.domain.wire.ids import ClientId, ConnectionId, GatewayId, ProducerName, SessionRef, UserId
 from gateway.ports import (
     AppendOutcome,
     AppendRefusal,
     AppendRefused,
     AppendRequest,
-    Claimed,
     ClaimOutcome,
     ClaimRequest,
     HeadInfo,
@@ -34,190 +32,208 @@ from gateway.ports import (
     StoreUnavailable,
 )
 
-_MUST_ENTER: Final = b"m"
-_ENTER_ATTEMPTS: Final = 3
+_ATTEMPTS: Final = 3
+"""Of a call that finds its session missing or on another server, with an `enter` between."""
 _NONCE_ALPHABET: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
-_encode = msgspec.json.Encoder().encode
+
+Argument = bytes | str | int
 
 
 def _nonces() -> str:
-    """Ten characters for an epoch and eight for a fork, in case one is opened."""
+    """Ten characters for an epoch and eight for a fork, in case one begins."""
     return "".join(secrets.choice(_NONCE_ALPHABET) for _ in range(18))
 
 
 class RedisStore:
-    """`appends` carries what writes, `reads` claims and what may be large: no append waits behind a page."""
+    """`appends` carries what writes the log and routes, `reads` what may be large, so that no append waits behind it.
 
-    def __init__(self, appends: Client, reads: Client, scripts: StoreScripts, *, replay_page_bytes: int) -> None:
+    `nonces` makes 18 random characters 0-9 a-z for every call.
+    """
+
+    def __init__(
+        self,
+        appends: Client,
+        reads: Client,
+        scripts: StoreScripts,
+        *,
+        replay_page_bytes: int,
+        nonces: Callable[[], str] = _nonces,
+    ) -> None:
         self._appends = appends
         self._reads = reads
         self._scripts = scripts
         self._page_bytes = replay_page_bytes
+        self._nonces = nonces
 
-    # ---- the log -----------------------------------------------------------------------------------------------
+    # ---- the log ----
 
     async def append(self, request: AppendRequest) -> AppendOutcome:
-        head = b',"session_id":' + _encode(request.session.session) + b',"payload":'
-        items = chain.from_iterable(
-            (item.cls + "+" if item.counts_text else item.cls, item.run, item.text_bytes, head + item.body)
-            for item in request.items
-        )
-        special: tuple[str | int, ...] = ()
+        extra: list[Argument] = []
         if request.owner is not None or request.idempotency_key is not None:
-            special = (request.owner or "", request.idempotency_key or "", "", 0)
-        return await self._append(request, special, items)
+            extra = [request.owner or "", request.idempotency_key or "", "", 0]
+        head = _payload_head(request.session.session)
+        messages: list[Argument] = []
+        for cls, run, text_bytes, counts_text, body in request.items:
+            messages += (cls + "+" if counts_text else cls, run, text_bytes, head + body)
+        return await self._append(request, extra, messages)
 
     async def consume_numbers(self, request: AppendRequest, code: str) -> AppendOutcome:
-        return await self._append(request, ("", "", code, len(request.items)), ())
+        return await self._append(request, [request.owner or "", "", code, len(request.items)], [])
 
-    async def _append(self, request: AppendRequest, special: tuple[Any, ...], items: Any) -> AppendOutcome:
-        producer = request.producer
-        options = ("r" if producer.registers else "") + ("x" if special else "")
-        arguments = [f"p:{producer.name}", producer.epoch, request.first_number, options, *special, *items]
-        keys = append_keys(request.session)
-        for _ in range(_ENTER_ATTEMPTS):
-            answer = await self._appends.evaluate(
-                self._scripts.append, keys, (self._appends.incarnation, *arguments), repeats=False
+    async def _append(
+        self, request: AppendRequest, extra: list[Argument], messages: list[Argument]
+    ) -> AppendOutcome:
+        name, epoch, registers = request.producer
+        options = ("r" if registers else "") + ("x" if extra else "")
+        arguments = [f"p:{name}", epoch, request.first_number, options, *extra, *messages]
+        keys = session_keys(request.session)
+        for _ in range(_ATTEMPTS):
+            client = self._appends
+            answer = await client.evaluate(
+                self._scripts.append, keys.of_append, [client.incarnation, *arguments], repeats=False
             )
-            if answer != _MUST_ENTER:
+            if answer != b"m":
                 return answers.read_append(answer, len(request.items))
-            refusal = await self._enter(request, keys)
-            if refusal is not None:
-                return AppendRefused(refusal)
-        raise StoreUnavailable("the server changed its name with each call", outcome_unknown=False)
-
-    async def _enter(self, request: AppendRequest, keys: tuple[bytes, ...]) -> AppendRefusal | None:
-        may_make = "1" if request.producer.registers else ""
-        arguments = (self._appends.incarnation, _nonces(), may_make, request.owner or "")
-        status, report = await self._appends.evaluate(self._scripts.enter, keys, arguments, repeats=True)
-        self._note(self._appends, report)
-        if status == b"deleted":
-            return AppendRefusal.GONE
-        return AppendRefusal.PRODUCER_UNKNOWN if status == b"missing" else None
+            entered = await self._enter(client, keys, request.owner, may_make=registers)
+            if entered.state == b"deleted":
+                return AppendRefused(AppendRefusal.GONE)
+            if entered.state == b"missing":
+                return AppendRefused(AppendRefusal.PRODUCER_UNKNOWN)
+        raise StoreUnavailable("the session comes and goes", outcome_unknown=False)
 
     async def register_producer(
         self, session: SessionRef, name: ProducerName, owner: UserId | None
     ) -> Registered | AppendRefused:
-        arguments = (self._appends.incarnation, _nonces(), f"p:{name}", owner or "")
-        status, report, *made = await self._appends.evaluate(
-            self._scripts.register, append_keys(session), arguments, repeats=True
-        )
-        self._note(self._appends, report)
-        if status == b"deleted":
+        keys = session_keys(session)
+        entered = await self._enter(self._appends, keys, owner, may_make=True, producer=f"p:{name}")
+        if entered.producer_epoch is None:
             return AppendRefused(AppendRefusal.GONE)
-        return Registered(int(made[0]), made[1])
+        return Registered(entered.producer_epoch, entered.line)
+
+    async def _enter(
+        self, client: Client, keys: SessionKeys, owner: UserId | None, *, may_make: bool, producer: str = ""
+    ) -> answers.Entered:
+        arguments = [client.incarnation, self._nonces(), owner or "", "1" if may_make else "", producer]
+        entered = answers.read_entered(
+            await client.evaluate(self._scripts.enter, keys.of_log, arguments, repeats=True)
+        )
+        _note(client, entered.server)
+        return entered
 
     async def page(self, session: SessionRef, after_seq: int, max_bytes: int) -> Page | None:
+        """A log that another server wrote gets its fork first: what was lost with that server shows in the page's log."""
         keys = session_keys(session)
-        answer = await self._read(self._scripts.page, (keys.meta, keys.log), (after_seq, max_bytes))
-        return answers.read_page(answer)
+        for _ in range(_ATTEMPTS):
+            client = self._reads
+            arguments = [client.incarnation, after_seq, max_bytes]
+            answer = await client.evaluate(self._scripts.page, (keys.meta, keys.log), arguments, repeats=True)
+            if answer[0] != b"s":
+                return answers.read_page(answer)
+            await self._enter(client, keys, None, may_make=False)
+        raise StoreUnavailable("the session moves between servers", outcome_unknown=False)
 
     async def heads(self, sessions: Sequence[SessionRef]) -> list[HeadInfo]:
-        incarnation = self._reads.incarnation
-        calls = [self._read(self._scripts.heads, (session_keys(ref).meta,), (incarnation,)) for ref in sessions]
+        client = self._reads
+        calls = [
+            client.evaluate(self._scripts.heads, (session_keys(session).meta,), [client.incarnation], repeats=True)
+            for session in sessions
+        ]
         return [answers.read_head(answer) for answer in await _all(calls)]
 
     async def info(self, session: SessionRef) -> SessionInfo | None:
         keys = session_keys(session)
-        return answers.read_info(await self._read(self._scripts.info, keys[:4], ()))
+        wanted = (keys.meta, keys.log, keys.clients, keys.routes)
+        return answers.read_info(await self._reads.evaluate(self._scripts.info, wanted, [], repeats=True))
 
     async def delete(self, session: SessionRef) -> bool:
-        keys = session_keys(session)
-        return bool(await self._appends.evaluate(self._scripts.delete, keys, (), repeats=True) == 1)
+        meta, *others, gws = session_keys(session)
+        answer = await self._appends.evaluate(self._scripts.delete, (meta, gws, *others), [], repeats=True)
+        return bool(answer)
 
-    # ---- routes ------------------------------------------------------------------------------------------------
+    # ---- routes ----
 
     async def claim(self, request: ClaimRequest) -> ClaimOutcome:
-        keys = session_keys(request.session)
-        cursor = request.cursor
+        client, cursor = self._reads, request.cursor
         seq = cursor.seq if cursor is not None else request.bare_seq
-        answer = await self._reads.evaluate(
-            self._scripts.claim,
-            keys[:7],
-            (
-                self._reads.incarnation,
-                _nonces(),
-                request.gateway,
-                request.connection,
-                request.client,
-                "1" if request.may_create else "",
-                request.user,
-                cursor.line if cursor is not None else "",
-                "" if seq is None else seq,
-                "1" if request.from_start else "",
-                request.replaces or "",
-                "1" if request.is_reclaim else "",
-                request.retry_count,
-                self._page_bytes,
-            ),
-            repeats=True,
-        )
-        outcome = answers.read_claim(answer, cursor)
-        if isinstance(outcome, Claimed):
-            self._note(self._reads, answer[1])
+        arguments: list[Argument] = [
+            client.incarnation,
+            self._nonces(),
+            request.gateway,
+            request.connection,
+            request.client,
+            request.user,
+            "1" if request.may_create else "",
+            b"" if cursor is None else cursor.line,
+            "" if seq is None else seq,
+            "start" if request.from_start else "live",
+            request.replaces or "",
+            "1" if request.is_reclaim else "",
+            request.capabilities,
+            request.retry_count,
+            self._page_bytes,
+        ]
+        answer = await client.evaluate(self._scripts.claim, session_keys(request.session), arguments, repeats=True)
+        outcome, server = answers.read_claim(answer)
+        _note(client, server)
         return outcome
 
     async def settle(self, session: SessionRef, client: ClientId, connection: ConnectionId, generation: int) -> bool:
         keys = session_keys(session)
         answer = await self._appends.evaluate(
-            self._scripts.settle, (keys.meta, keys.routes), (client, connection, generation), repeats=True
+            self._scripts.settle, (keys.meta, keys.routes, keys.gws), [client, connection, generation], repeats=True
         )
-        return bool(answer == 1)
+        return bool(answer)
 
     async def renew(self, requests: Sequence[RenewRequest]) -> list[Renewed]:
-        incarnation = self._appends.incarnation
+        client = self._appends
         calls = []
         for request in requests:
             keys = session_keys(request.session)
-            arguments: list[Any] = [incarnation, _nonces(), request.gateway]
-            for client in request.clients:
-                arguments += (client.client, client.connection, client.generation, client.line, _acked(client))
-            calls.append(
-                self._appends.evaluate(
-                    self._scripts.renew,
-                    (keys.meta, keys.routes, keys.clients, keys.gws, keys.runs),
-                    arguments,
-                    repeats=True,
-                )
-            )
-        given = await _all(calls)
-        for answer in given:
-            self._note(self._appends, answer[0])
-        return [answers.read_renewed(answer) for answer in given]
+            arguments: list[Argument] = [client.incarnation, self._nonces(), request.gateway]
+            for known in request.clients:
+                arguments += (known.client, known.connection, known.generation, known.line, _acked(known))
+            wanted = (keys.meta, keys.clients, keys.runs, keys.routes, keys.gws)
+            calls.append(client.evaluate(self._scripts.renew, wanted, arguments, repeats=True))
+        results = []
+        for request, answer in zip(requests, await _all(calls), strict=True):
+            renewed, server = answers.read_renewed(answer, [known.generation for known in request.clients])
+            _note(client, server)
+            results.append(renewed)
+        return results
 
     async def release(self, session: SessionRef, gateway: GatewayId, client: RenewClient, *, was_live: bool) -> None:
         keys = session_keys(session)
-        await self._appends.evaluate(
-            self._scripts.release,
-            (keys.meta, keys.routes, keys.clients, keys.gws),
-            (
-                gateway,
-                client.client,
-                client.connection,
-                client.generation,
-                client.line,
-                _acked(client),
-                "1" if was_live else "",
-            ),
-            repeats=True,
-        )
-
-    def _read(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> "asyncio.Future[Reply]":
-        return self._reads.evaluate(script, keys, arguments, repeats=True)
-
-    @staticmethod
-    def _note(client: Client, report: bytes) -> None:
-        """The server says that it is another one than the call named."""
-        if report:
-            client.incarnation = report.decode()
+        arguments: list[Argument] = [
+            gateway,
+            client.client,
+            client.connection,
+            client.generation,
+            client.line,
+            _acked(client),
+            "1" if was_live else "",
+        ]
+        wanted = (keys.meta, keys.clients, keys.routes, keys.gws)
+        await self._appends.evaluate(self._scripts.release, wanted, arguments, repeats=True)
 
 
-def _acked(client: RenewClient) -> str:
-    return "" if client.acked_seq is None else f"{client.line.decode()}.{client.acked_seq}"
+@lru_cache(maxsize=4096)
+def _payload_head(session: str) -> bytes:
+    """What a frame has between its timestamp and its payload (domain.wire.frames.session_mark)."""
+    return b',"session_id":' + encode_json(session) + b',"payload":'
 
 
-async def _all(calls: Sequence["asyncio.Future[Reply]"]) -> list[Any]:
-    """Every answer, or the first failure once all have ended: none is left without somebody who reads it."""
+def _acked(client: RenewClient) -> Argument:
+    return "" if client.acked_seq is None else client.acked_seq
+
+
+def _note(client: Client, server: bytes) -> None:
+    """The server says that it is another one than the call named."""
+    if server:
+        client.incarnation = server.decode()
+
+
+async def _all(calls: "Sequence[asyncio.Future[Reply]]") -> list[Reply]:
+    """Every answer, or the first failure once all have ended: no failure is left without somebody who reads it."""
     given = await asyncio.gather(*calls, return_exceptions=True)
     for answer in given:
         if isinstance(answer, BaseException):
