@@ -24,6 +24,7 @@ from gateway.ports import Clock, Link, RenewClient
 from gateway.settings import LimitSettings, LivenessSettings
 
 NO_LINE = Line(b"")
+CATCHING_UP = (State.RECOVERING, State.LAGGING)
 CHECK_BYTES = 16 * 1024
 """The link's backlog is looked at once for so many bytes written, so it may be above its limit by as much."""
 
@@ -343,11 +344,12 @@ class Connection:
                 self.queue(seq, text)
         if self.out is not None:
             self.flush()
-        if is_whole and not self.is_ending:
-            self.state = next_state(self.state, Step.CAUGHT_UP)
-            self.is_live = self.was_live = True
-            self.check_window(self._shared.clock())
-        return is_whole
+        if not is_whole or self.is_ending:
+            return False
+        self.state = next_state(self.state, Step.CAUGHT_UP)
+        self.is_live = self.was_live = True
+        self.check_window(self._shared.clock())
+        return True
 
     def fall_behind(self) -> None:
         self.state = next_state(self.state, Step.FELL_BEHIND)
@@ -357,6 +359,8 @@ class Connection:
 
     def room_bytes(self) -> int:
         """How much of the log may be written now; 0: wait for `room`."""
+        if self.state not in CATCHING_UP:
+            return 0
         limits = self._shared.limits
         room = limits.replay_page_bytes
         if self.window is not None:
@@ -366,13 +370,16 @@ class Connection:
 
     async def room(self) -> int:
         """Wait until the client took, and acknowledged, enough. Returns how many bytes may be written; 0: it ends."""
-        while self.link is not None and not self.is_ending:
-            await self.link.drained()
+        while True:
+            link = self.link
+            if link is None or self.is_ending:
+                return 0
+            await link.drained()
             if room := self.room_bytes():
-                return 0 if self.is_ending else room
-            self._room = asyncio.get_running_loop().create_future()
-            await self._room
-        return 0
+                return room
+            if link is self.link and self.state in CATCHING_UP:
+                self._room = asyncio.get_running_loop().create_future()
+                await self._room
 
     def _wake(self) -> None:
         room, self._room = self._room, None
@@ -467,4 +474,4 @@ class Connection:
         await self._shared.resumer.reclaim(self)
 
 
-__all__ = ["NO_LINE", "Connection", "HeldFrames", "LocalSession", "Resumer", "Shared"]
+__all__ = ["CATCHING_UP", "NO_LINE", "Connection", "HeldFrames", "LocalSession", "Resumer", "Shared"]

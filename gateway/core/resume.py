@@ -10,7 +10,7 @@ from typing import assert_never
 import structlog
 
 from gateway.core.budget import ByteBudget
-from gateway.core.connection import Connection
+from gateway.core.connection import CATCHING_UP, Connection
 from gateway.core.pauses import Pauses
 from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures
@@ -26,8 +26,6 @@ from gateway.ports import Claimed, ClaimRefusal, ClaimRefused, ClaimRequest, Log
 from gateway.settings import LimitSettings
 
 log = structlog.get_logger()
-
-_CATCHING_UP = (State.RECOVERING, State.LAGGING)
 
 
 class Resume:
@@ -99,7 +97,7 @@ class Resume:
 
     async def _catch_up(self, connection: Connection) -> None:
         pauses = Pauses(self._rng)
-        while connection.state in _CATCHING_UP:
+        while connection.state in CATCHING_UP:
             room = await connection.room()
             if not room:
                 return
@@ -117,7 +115,7 @@ class Resume:
         """One page. True when the connection is live, or ended."""
         connection.start_holding()
         page = await self._store.page(connection.session.ref, connection.sent_seq, room)
-        if connection.state not in _CATCHING_UP:
+        if connection.state not in CATCHING_UP:
             return True
         if page is None or _went_back(connection.line, connection.sent_seq, page.log):
             return await self._claim_again(connection) is None
@@ -156,7 +154,7 @@ class Resume:
         is_first = not connection.was_live
         if not connection.join():
             return connection.is_ending
-        if is_first and connection.replaces is not None and not connection.is_ending:
+        if is_first and connection.replaces is not None:
             self._owner.start("settle", self._settle(connection))
         return True
 
@@ -194,7 +192,7 @@ class Resume:
             return
         if claimed.page is not None:
             self._write(connection, [e for e in claimed.page.entries if e.seq > connection.sent_seq], claimed.log)
-        if connection.is_live and connection.sent_seq < connection.session.head_seen:
+        if connection.state is State.LIVE and connection.sent_seq < connection.session.head_seen:
             connection.fall_behind()
 
     async def _claim_again(self, connection: Connection) -> Claimed | None:
