@@ -212,7 +212,7 @@ class Door:
         connection.end(reason)
         self._hub.detach(connection)
         if not connection.is_fenced:
-            self._owner.start("release", self._release(connection, route, was_live=was_live))
+            self._owner.clean_up("release", self._release(connection, route, was_live=was_live))
 
     async def _release(self, connection: Connection, route: RenewClient, *, was_live: bool) -> None:
         try:
