@@ -80,9 +80,7 @@ class RedisStore:
     async def consume_numbers(self, request: AppendRequest, code: str) -> AppendOutcome:
         return await self._append(request, [request.owner or "", "", code, len(request.items)], [])
 
-    async def _append(
-        self, request: AppendRequest, extra: list[Argument], messages: list[Argument]
-    ) -> AppendOutcome:
+    async def _append(self, request: AppendRequest, extra: list[Argument], messages: list[Argument]) -> AppendOutcome:
         name, epoch, registers = request.producer
         options = ("r" if registers else "") + ("x" if extra else "")
         arguments = [f"p:{name}", epoch, request.first_number, options, *extra, *messages]
@@ -114,9 +112,7 @@ class RedisStore:
         self, client: Client, keys: SessionKeys, owner: UserId | None, *, may_make: bool, producer: str = ""
     ) -> answers.Entered:
         arguments = [client.incarnation, self._nonces(), owner or "", "1" if may_make else "", producer]
-        entered = answers.read_entered(
-            await client.evaluate(self._scripts.enter, keys.of_log, arguments, repeats=True)
-        )
+        entered = answers.read_entered(await client.evaluate(self._scripts.enter, keys.of_log, arguments, repeats=True))
         _note(client, entered.server)
         return entered
 
