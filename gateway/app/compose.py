@@ -124,7 +124,7 @@ class Gateway:
         self._store = RedisStore(
             self._appends, self._reads, scripts, replay_page_bytes=settings.limits.replay_page_bytes
         )
-        self._directory = RedisDirectory(self._appends)
+        self._directory = RedisDirectory(self._appends, scripts)
 
     def _listen(self, rng: random.Random) -> None:
         settings = self._settings

@@ -104,7 +104,7 @@ def read_claim(answer: Sequence[Any]) -> tuple[ClaimOutcome, bytes]:
 
 
 def read_renewed(answer: bytes, generations: Sequence[int]) -> tuple[Renewed, bytes]:
-    """`generations` are those of the call. With the server's incarnation when the call named another one, else empty."""
+    """`generations`: those of the call. With the incarnation of the server when the call named another one."""
     server, line, head, *words = answer.split(b"\n")
     results = tuple(
         RenewResult(_RENEWALS[word[:1]], int(word[2:]) if word[:1] == b"k" else generation)

@@ -117,11 +117,11 @@ class RedisStore:
         return entered
 
     async def page(self, session: SessionRef, after_seq: int, max_bytes: int) -> Page | None:
-        """A log that another server wrote gets its fork first: what was lost with that server shows in the page's log."""
+        """A log that another server wrote gets its fork first, so that the page's log shows what was lost."""
         keys = session_keys(session)
         for _ in range(_ATTEMPTS):
             client = self._reads
-            arguments = [client.incarnation, after_seq, max_bytes]
+            arguments: list[Argument] = [client.incarnation, after_seq, max_bytes]
             answer = await client.evaluate(self._scripts.page, (keys.meta, keys.log), arguments, repeats=True)
             if answer[0] != b"s":
                 return answers.read_page(answer)
