@@ -105,13 +105,15 @@ class Relay:
             both.create_task(self._pipe(up_reader, writer, client))
 
     async def _pipe(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: str) -> None:
-        while data := await reader.read(self._chunk_bytes(client)):
-            writer.write(data)
-            await writer.drain()
-            rate = self._rates.get(client)
-            if rate:
-                await asyncio.sleep(len(data) / rate)
-        if writer.can_write_eof():
+        """Until one side ends; a cut is an end like any other."""
+        with suppress(ConnectionError):
+            while data := await reader.read(self._chunk_bytes(client)):
+                writer.write(data)
+                await writer.drain()
+                rate = self._rates.get(client)
+                if rate:
+                    await asyncio.sleep(len(data) / rate)
+        if not writer.transport.is_closing():
             writer.write_eof()
 
     def _chunk_bytes(self, client: str) -> int:
