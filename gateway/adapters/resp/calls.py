@@ -28,7 +28,8 @@ class _Parked(NamedTuple):
 class Calls:
     """Every failure is a StoreUnavailable in the future, never raised by the call itself. Made inside a running loop.
 
-    - Not connected: a call waits for `call_timeout_seconds`, then StoreUnavailable(outcome_unknown=False).
+    - Not connected: a call waits for `call_timeout_seconds`, then StoreUnavailable(outcome_unknown=False). It fails
+      likewise as soon as another incarnation of the server answers, for its arguments may name the one before.
     - Sent, but lost or not answered in that time: StoreUnavailable(outcome_unknown=True).
     - Error reply: ReplyError, which is a StoreUnavailable with the server's `code`.
     - More than `max_pending_bytes` unsent: StoreUnavailable(outcome_unknown=False) at once.
@@ -172,7 +173,7 @@ class Calls:
             self._sweep_at(max(min(due), now + _MIN_SWEEP_SECONDS))
 
     def _fail_waiting(self, reason: str) -> None:
-        """Everything that was not sent, while not connected."""
+        """All that could not be sent until now."""
         self.flush()
         self._fail_parked(reason, before=float("inf"))
 

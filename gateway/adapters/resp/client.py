@@ -122,17 +122,20 @@ class Client(Calls):
     def _take_up(self, connection: Connection, incarnation: str) -> None:
         if self._was_up:
             self._measures.redis_reconnects += 1
-        if self._was_up and incarnation != self.incarnation:
-            # What waits names the server of before: a promoted replica would take that for its own name in the log's
-            # meta, and lost writes would not be seen (design.md 4).
-            self._fail_waiting("another server answers")
         self._was_up = True
-        self.incarnation = incarnation
+        self._note_incarnation(incarnation)
         self._is_reloading = False
         self._told_reason = ""
         log.info("redis_connected", address=str(self._address), name=self._name, incarnation=incarnation)
         self._attach(connection)
         self._on_state(True, "connected")
+
+    def _note_incarnation(self, incarnation: str) -> None:
+        if self.incarnation not in ("", incarnation):
+            # What waits names the server of before. A promoted replica would find that name in the log's meta and open
+            # no fork: lost writes would not be seen (design.md 4).
+            self._fail_waiting("another server answers")
+        self.incarnation = incarnation
 
     def _take_down(self, reason: str) -> None:
         self._detach()
@@ -159,7 +162,7 @@ class Client(Calls):
             if info.exception() is not None:
                 continue
             server = parse_server(info.result())
-            self.incarnation = server.incarnation
+            self._note_incarnation(server.incarnation)
             if not server.is_primary:
                 connection.retire("it became a replica")
 
