@@ -449,6 +449,8 @@ class Connection:
     def superseded(self) -> None:
         """A newer connection owns the route: `superseded` frame, close 4409, no release."""
         self.is_fenced = True
+        if not self.is_ending:
+            self._shared.measures.takeovers["supersede"] += 1
         self.send_control({"kind": "superseded"})
         self.begin_close(CloseCode.SUPERSEDED, "superseded")
 
@@ -459,6 +461,8 @@ class Connection:
     def moved(self) -> None:
         """The newer connection is live."""
         self.is_fenced = True
+        if not self.is_ending:
+            self._shared.measures.takeovers["replace"] += 1
         self.begin_close(CloseCode.NORMAL, "moved")
 
     def restored(self, generation: int) -> None:

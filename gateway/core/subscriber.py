@@ -81,11 +81,12 @@ class Subscriber:
 
     def on_subscribed(self) -> None:
         self.is_up = True
-        self._beacons_missed = 0
+        self._subscriptions += 1
+        self._beacons_unheard = 0
         if not self.confirmed.is_set():
             self.confirmed.set()
             self._on_confirmed()
-        self._owner.start("compare-subscribed", self._compare("subscribed"))
+        self._start_comparing()
 
     def on_messages(self, messages: list[bytes]) -> None:
         on_message = self._hub.on_message
@@ -98,47 +99,68 @@ class Subscriber:
         self._hub.flush()
 
     def on_down(self, reason: str) -> None:
-        self.is_up = False
-        log.warning("bus_down", reason=reason)
+        if self.is_up:
+            self.is_up = False
+            log.warning("bus_down", reason=reason)
+        self._start_comparing()
 
     # ---- the beacon ------------------------------------------------------------------------------------------
 
     async def watch(self) -> None:
-        """Beacons while the subscription is up, comparisons while it is down."""
+        """Beacons, for ever."""
         while True:
-            await asyncio.sleep(self._settings.beacon_interval_seconds if self.is_up else COMPARE_SECONDS)
-            await self.step()
+            await asyncio.sleep(self._settings.beacon_interval_seconds)
+            self.beat()
 
-    async def step(self) -> None:
+    def beat(self) -> None:
+        """Another beacon, unless too many were not heard: then the link is as good as dead, whatever TCP says."""
         if not self.is_up:
-            await self._compare("down")
             return
-        if self._beacons_heard == 0:
-            self._beacons_missed += 1
-            if self._beacons_missed > self._settings.missed_beacons:
-                self._beacons_missed = 0
-                self._bus.reset("beacon")
-        self._beacons_heard = 0
+        if self._beacons_unheard >= self._settings.missed_beacons:
+            self._bus.reset("beacon")
+            self.on_down("beacon")
+            return
+        self._beacons_unheard += 1
         self._bus.publish(self._gateway, encode_fields(BusKind.BEACON, b""))
 
-    async def _compare(self, cause: str) -> None:
-        if self._comparing:
-            return
-        self._comparing = True
+    # ---- comparing with the log ------------------------------------------------------------------------------
+
+    def _start_comparing(self) -> None:
+        self._changed.set()
+        if not self._is_comparing:
+            self._is_comparing = True
+            self._owner.start("compare", self._compare())
+
+    async def _compare(self) -> None:
+        """Again and again while the subscription is down; the last pass begins after it is confirmed, and is whole."""
         try:
-            await self._hub.compare(list(self._hub.sessions.values()), cause)
-        except StoreUnavailable:
-            # While it is down the next step compares again; once it is up, heads notices and renewals do.
-            log.info("compare_failed", cause=cause)
+            while True:
+                subscriptions, is_last = self._subscriptions, self.is_up
+                self._changed.clear()
+                try:
+                    await self._hub.compare(list(self._hub.sessions.values()), "subscribed" if is_last else "down")
+                except StoreUnavailable as exc:
+                    log.info("compare_failed", reason=exc.reason)
+                else:
+                    if is_last and subscriptions == self._subscriptions and self.is_up:
+                        return
+                await self._next_turn()
         finally:
-            self._comparing = False
+            self._is_comparing = False
+
+    async def _next_turn(self) -> None:
+        try:
+            async with asyncio.timeout(COMPARE_SECONDS):
+                await self._changed.wait()
+        except TimeoutError:
+            return  # it is time
 
     # ---- notices ---------------------------------------------------------------------------------------------
 
     def _on_notice(self, message: bytes) -> None:
         handle = self._notices.get(message[:2])
         if handle is None:
-            self._measures.bus_malformed += message[:1] == b"1"  # an unknown version is a newer gateway's affair
+            self._measures.bus_ignored += 1  # a newer gateway's kind or version
             return
         try:
             handle(message)
@@ -149,8 +171,7 @@ class Subscriber:
         self._hub.on_heads(decode_heads(message), "notice")
 
     def _on_beacon(self, _: bytes) -> None:
-        self._beacons_heard += 1
-        self._beacons_missed = 0
+        self._beacons_unheard = 0
 
     def _tell(self, message: bytes, what: Callable[[Connection], None]) -> None:
         key, _, connection = decode_fields(message)[:3]

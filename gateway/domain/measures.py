@@ -62,6 +62,8 @@ class Measures:
     bus_messages: int = 0
     bus_reconnects: int = 0
     bus_malformed: int = 0
+    bus_ignored: int = 0
+    """Of a kind or version that this gateway does not know."""
     forks_seen: int = 0
     redis_reconnects: int = 0
     redis_errors: Counter[str] = field(default_factory=Counter)

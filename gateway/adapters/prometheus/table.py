@@ -52,21 +52,21 @@ def _histogram(name: str, text: str, source: str) -> Metric:
 _ERRORS = tuple(code.value for code in ErrorCode)
 _CLOSES = (
     "client",
-    "lost",
-    "protocol",
-    "fault",
-    "upgrade_failed",
     "deleted",
     "drain",
     "expired",
+    "fault",
     "heartbeat",
+    "lost",
     "moved",
+    "protocol",
     "revoked",
     "route_lost",
     "session_is_gone",
     "stopped_reading",
     "superseded",
-    *_ERRORS,
+    "unauthenticated",
+    "upgrade_failed",
     OTHER,
 )
 _REDIS_ERRORS = ("busy", "loading", "masterdown", "misconf", "moved", "noauth", "noscript", "oom", "readonly", OTHER)
@@ -125,6 +125,7 @@ METRICS: tuple[Metric, ...] = (
     _counter("foreign_frames", "Frames of another session, never sent: a fault.", "foreign_frames"),
     _counter("bus_messages", "Messages heard on the gateway's own channel.", "bus_messages"),
     _counter("bus_malformed", "Messages on the channel that could not be read.", "bus_malformed"),
+    _counter("bus_ignored", "Messages on the channel of an unknown kind or version.", "bus_ignored"),
     _counter("bus_reconnects", "Times that the subscription was made again.", "bus_reconnects"),
     _counter("appended_messages", "Messages appended to logs through this gateway.", "appended_messages"),
     _counter(
