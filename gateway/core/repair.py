@@ -56,6 +56,7 @@ class Repair:
         try:
             while live := [c for c in session.connections if c.is_live]:
                 session.repair = held = HeldFrames(self._limits.held_bytes)
+                line_before = session.line
                 known = [(c, c.line, c.sent_seq) for c in live]
                 after_seq = min(c.sent_seq for c in live)
                 try:
@@ -63,6 +64,8 @@ class Repair:
                 except StoreUnavailable:
                     await pauses.wait()
                     continue
+                if page is not None and session.line not in (line_before, page.log.line):
+                    continue  # a claim brought newer news: judged by this page, everything would be a gap
                 if page is None or any(
                     c.line == line == page.log.line and page.log.head < seq for c, line, seq in known
                 ):

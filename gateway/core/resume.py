@@ -114,9 +114,12 @@ class Resume:
     async def _read_on(self, connection: Connection, room: int) -> bool:
         """One page. True when the connection is live, or ended."""
         connection.start_holding()
-        page = await self._store.page(connection.session.ref, connection.sent_seq, room)
+        session, line_before = connection.session, connection.session.line
+        page = await self._store.page(session.ref, connection.sent_seq, room)
         if connection.state not in CATCHING_UP:
             return True
+        if page is not None and session.line not in (line_before, page.log.line):
+            return False  # a claim brought newer news: judged by this page, everything would be a gap
         if page is None or _went_back(connection.line, connection.sent_seq, page.log):
             return await self._claim_again(connection) is None
         connection.session.note(page.log)
@@ -190,14 +193,16 @@ class Resume:
             self._reclaiming.discard(connection)
         if claimed is None or not connection.is_live:
             return
-        if claimed.page is not None:
+        if claimed.page is not None and connection.line == claimed.log.line:
             self._write(connection, [e for e in claimed.page.entries if e.seq > connection.sent_seq], claimed.log)
-        if connection.state is State.LIVE and connection.sent_seq < connection.session.head_seen:
+        session = connection.session
+        is_behind = connection.line != session.line or connection.sent_seq < session.head_seen
+        if is_behind and connection.state is State.LIVE:
             connection.fall_behind()
 
     async def _claim_again(self, connection: Connection) -> Claimed | None:
         """It stands on the log that the claim named, unless None: it ends, by the refusal or by itself."""
-        line, sent_seq = connection.line, connection.sent_seq
+        line, sent_seq, line_before = connection.line, connection.sent_seq, connection.session.line
         outcome = await self._store.claim(
             ClaimRequest(
                 session=connection.session.ref,
@@ -216,6 +221,8 @@ class Resume:
             case Claimed():
                 connection.generation = outcome.generation
                 connection.is_previous = False
+                if connection.session.line not in (line_before, outcome.log.line):
+                    return outcome  # a page of a newer log was faster; it goes on from there
                 connection.session.note(outcome.log)
                 if outcome.origin is Origin.CREATED:
                     connection.announce(judge_unknown(sent_seq, outcome.log), outcome.log)

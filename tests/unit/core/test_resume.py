@@ -520,3 +520,37 @@ async def test_a_lagging_connection_claims_again_and_reads_on() -> None:
         assert connection.line == b"epoch0.fork1"
         assert connection.state is State.LIVE
         assert link.seqs() == list(range(1, 391))
+
+
+async def test_two_clients_of_one_session_both_claim_again_on_the_new_life() -> None:
+    async with stage() as it:
+        first, first_link = await it.connect("c1")
+        second, second_link = await it.connect("c2")
+        it.append("a")
+        it.log.restart_empty()
+
+        await asyncio.gather(first.reclaim(), second.reclaim())
+        await settle()
+
+        assert first.line == second.line == it.log.log.line
+        assert first_link.kinds()[-1] == second_link.kinds()[-1] == "gap"
+
+
+async def test_an_old_page_that_comes_after_a_newer_claim_is_not_believed() -> None:
+    async with stage() as it:
+        connection, link = await it.connect()
+        it.append("a")
+        it.log.gate = asyncio.Event()
+        it.append("b", is_heard=False)
+        it.append("c")
+        await settle()
+        it.log.fork()
+        await connection.reclaim()
+
+        it.log.gate.set()
+        await settle()
+
+        assert not link.control("gap")
+        assert link.seqs() == [1, 2, 3]
+        assert connection.line == b"epoch0.fork1"
+        assert link.kinds().count("forked") == 1
