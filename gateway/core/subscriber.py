@@ -63,9 +63,11 @@ class Subscriber:
         self.confirmed = asyncio.Event()
         """Set by the first confirmed SUBSCRIBE: no claim before it."""
         self.is_up = False
-        self._beacons_heard = 0
-        self._beacons_missed = 0
-        self._comparing = False
+        """SUBSCRIBE is confirmed, and beacons come through."""
+        self._subscriptions = 0
+        self._beacons_unheard = 0
+        self._is_comparing = False
+        self._changed = asyncio.Event()
         self._notices: dict[bytes, Callable[[bytes], None]] = {
             BusKind.HEADS.value: self._on_heads,
             BusKind.BEACON.value: self._on_beacon,

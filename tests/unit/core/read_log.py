@@ -53,6 +53,8 @@ class ReadLog:
     """So many calls fail as if Redis were away."""
     gate: asyncio.Event | None = None
     """Pages are read at once and answered when it is set."""
+    heads_gate: asyncio.Event | None = None
+    """The same for heads."""
     is_stale: bool = False
     settles: bool = True
 
@@ -193,8 +195,12 @@ class ReadLog:
 
     async def heads(self, sessions: Sequence[SessionRef]) -> list[HeadInfo]:
         self._fail()
-        await asyncio.sleep(0)
-        return [HeadInfo(self.log.line if self.exists else None, self.head, self.is_stale) for _ in sessions]
+        heads = [HeadInfo(self.log.line if self.exists else None, self.head, self.is_stale) for _ in sessions]
+        if self.heads_gate is not None:
+            await self.heads_gate.wait()
+        else:
+            await asyncio.sleep(0)
+        return heads
 
     async def info(self, session: SessionRef) -> SessionInfo | None:
         assert session == self.ref

@@ -1,0 +1,28 @@
+"""The gateway's own channel in memory."""
+
+from collections.abc import Callable
+
+from gateway.domain.wire.ids import GatewayId
+from gateway.ports import BusListener
+
+
+class FakeBus:
+    """Keeps what is published; `deliver` decides what its gateway hears of it."""
+
+    def __init__(self) -> None:
+        self.published: list[tuple[GatewayId, bytes]] = []
+        self.resets: list[str] = []
+        self.deliver: Callable[[bytes], None] = lambda _: None
+
+    async def run(self, channel: GatewayId, listener: BusListener) -> None:
+        raise AssertionError("tests tell the listener themselves")
+
+    def reset(self, reason: str) -> None:
+        self.resets.append(reason)
+
+    def publish(self, gateway: GatewayId, message: bytes) -> None:
+        self.published.append((gateway, message))
+        self.deliver(message)
+
+
+__all__ = ["FakeBus"]
