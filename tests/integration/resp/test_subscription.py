@@ -213,20 +213,6 @@ def test_reset_makes_a_new_link(run: Run, server: Server) -> None:
     run(scenario())
 
 
-def test_overrun_output_buffer_is_a_loss_like_any_other(run: Run, server: Server) -> None:
-    """R04: the server ends a subscriber for which it would have to hold more than its limit."""
-
-    async def scenario() -> None:
-        server.admin.config_set("client-output-buffer-limit", "pubsub 262144 0 0")
-        async with bus(server) as it:
-            publish(server, b"x" * 1_000_000)
-            await it.ear.until_subscribed(2)
-            assert publish(server, b"again") == 1
-            await it.ear.until(lambda: it.ear.messages[-1:] == [b"again"])
-
-    run(scenario())
-
-
 def test_published_after_what_was_appended(run: Run, server: Server) -> None:
     async def scenario() -> None:
         async with bus(server) as it:
