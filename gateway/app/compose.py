@@ -75,7 +75,7 @@ class Gateway:
         self._access = Access(authenticator, self._revoker, directory, store, settings.auth, time.time)
         self._members = Members(directory, settings.members, self._describe)
         self.drainer = Drainer(self.hub, self._members, settings.drain, clock)
-        self._renewals = Renewals(self.hub, store, self.id, settings.routes, owner)
+        self._renewals = Renewals(self.hub, store, self.id, settings.routes, owner, clock)
         self._heartbeats = Heartbeats(self.hub, settings.liveness, settings.auth, measures, clock, time.time)
         self._readiness = Readiness(
             settings.readiness, clock, lambda: self.drainer.is_draining, lambda: self._heartbeats.lag_seconds
@@ -141,7 +141,7 @@ class Gateway:
         parts = PublicParts(
             self._access, self._ingest, UserPush(self._access, self._ingest, self._directory, self._store)
         )
-        public = build_public_app(parts, websocket, settings.server, settings.limits, rng)
+        public = build_public_app(parts, websocket.handle, settings.server, settings.limits, rng)
         gauge = Gauge(
             self.hub,
             self._ingest,

@@ -63,7 +63,7 @@ class WebSocketEndpoint:
         self._rng = rng
         self._close_timeout_seconds = close_timeout_seconds
 
-    async def __call__(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: web.Request) -> web.StreamResponse:
         """Raises RelayError or StoreUnavailable before the upgrade only."""
         try:
             params = self._read(request)
