@@ -102,7 +102,7 @@ else
   store_route(ROUTES, client, route)
   redis.call('PEXPIRE', ROUTES, math.floor(LEASE_MS * 4 / 3))
 end
-keep_gateway(GWS, gateway, now + LEASE_MS)
+keep_gateway(GWS, gateway, now + LEASE_MS, now)
 local known = read_client(CLIENTS, client)
 known.retries = ARGV[14]
 store_client(CLIENTS, client, known, now)

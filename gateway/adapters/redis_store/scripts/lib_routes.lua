@@ -68,8 +68,14 @@ local function tell(kind, meta, gateway, ...)
   redis.call('PUBLISH', 'rr:ch:' .. gateway, table.concat({ kind, string.sub(meta, 5, -7), ... }, '\n'))
 end
 
--- A gateway is kept in gws while a route names it, so that appends find it.
-local function keep_gateway(gws, gateway, lease)
+-- A gateway is kept in gws while a route names it, so that appends find it. Those whose lease ended are removed.
+local function keep_gateway(gws, gateway, lease, now)
+  local leases = redis.call('HGETALL', gws)
+  for i = 1, #leases, 2 do
+    if tonumber(leases[i + 1]) <= now then
+      redis.call('HDEL', gws, leases[i])
+    end
+  end
   redis.call('HSET', gws, gateway, digits(lease))
   redis.call('PEXPIRE', gws, math.floor(LEASE_MS * 4 / 3))
 end

@@ -31,7 +31,7 @@ elseif is_owner and route.previous_connection ~= '' and not was_live then
   forget_previous(route)
   store_route(ROUTES, client, route)
   redis.call('PEXPIRE', ROUTES, math.floor(LEASE_MS * 4 / 3))
-  keep_gateway(GWS, route.gateway, route.lease)
+  keep_gateway(GWS, route.gateway, route.lease, now)
   tell('1t', META, route.gateway, client, route.connection, route.generation)
 elseif is_owner then
   if route.previous_connection ~= '' then

@@ -63,7 +63,7 @@ for i = 4, #ARGV, 5 do
 end
 if is_here then
   redis.call('PEXPIRE', ROUTES, math.floor(LEASE_MS * 4 / 3))
-  keep_gateway(GWS, gateway, now + LEASE_MS)
+  keep_gateway(GWS, gateway, now + LEASE_MS, now)
 end
 if state == 'live' then
   keep_session(META, CLIENTS)
