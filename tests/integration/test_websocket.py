@@ -315,11 +315,16 @@ async def test_the_limit_of_a_message(world: World, size: int, code: int | None)
             assert (await socket.closed())[0] == code
 
 
-async def test_many_fragments_are_one_message_to_the_limit(world: World) -> None:
+@pytest.mark.parametrize(("last", "is_too_big"), [(8_191, False), (8_192, False), (8_193, True)])
+async def test_many_fragments_are_one_message_to_the_limit(world: World, last: int, is_too_big: bool) -> None:
     async with raw_socket(world) as (reader, writer):
-        for i in range(9):
+        for i in range(7):
             writer.write(masked(b"x" * 8_192, opcode=0x1 if i == 0 else 0x0, is_last=False))
-        assert await raw_close(reader) == 1009
+        writer.write(masked(b"x" * last, opcode=0x0))
+        if is_too_big:
+            assert await raw_close(reader) == 1009
+        else:
+            assert b"bad_request" in (await raw_frame(reader))[1]
 
 
 async def test_text_that_is_no_utf8_ends_the_socket(world: World) -> None:

@@ -40,7 +40,7 @@ class RelayWebSocket(web.WebSocketResponse):
     def __init__(self, *, protocols: tuple[str, ...], max_message_bytes: int) -> None:
         super().__init__(
             protocols=protocols,
-            max_msg_size=max_message_bytes,
+            max_msg_size=max_message_bytes + 1,  # aiohttp refuses what reaches its limit
             autoclose=False,
             autoping=False,
             compress=False,
