@@ -238,6 +238,18 @@ class View:
         rest = payload["text"].encode()[known - payload["at"] :]
         return {**payload, "text": rest.decode(errors="strict"), "at": known}
 
+    def missing(self) -> list[list[int]]:
+        """Ranges [first, last] between where it began and where it stands that no frame brought."""
+        ranges = []
+        position = self.began_at
+        for frame in self.applied:
+            if frame.first > position + 1:
+                ranges.append([position + 1, frame.first - 1])
+            position = frame.seq
+        if self.place is not None and self.place.seq > position:
+            ranges.append([position + 1, self.place.seq])
+        return ranges
+
     def texts(self, kind: str) -> dict[str, str]:
         parts: dict[str, list[str]] = {}
         for frame in self.applied:

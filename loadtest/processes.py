@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import redis
 
@@ -123,6 +124,10 @@ class Server:
     def thaw(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
     def kill(self) -> None:
         """Kill -9; what persistence has stays."""
         if self.process is not None:
@@ -166,13 +171,15 @@ class Gateway:
     url: str = ""
     admin_url: str = ""
     ident: str = ""
+    port: int = 0
+    """0: any free one; later starts take the first one's again."""
     process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> "Gateway":
-        """A second start of an ended one is a new process on a new port."""
+        """A second start of an ended one is a new gateway on the same port."""
         command = (
-            "-m", "gateway", "serve", "--json", "--redis-url", self.redis_url, "--port", "0", "--admin-port", "0",
-            "--name", self.name,
+            "-m", "gateway", "serve", "--json", "--redis-url", self.redis_url, "--name", self.name,
+            "--port", str(self.port), "--admin-port", "0",
         )  # fmt: skip
         with self.log_path.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
@@ -191,6 +198,7 @@ class Gateway:
             tail = "\n".join(self.log().splitlines()[-10:])
             raise DidNotStart(f"gateway {self.name}: {type(exc).__name__}\n{tail}") from exc
         self.url, self.admin_url, self.ident = ready["url"], ready["admin_url"], ready["gateway"]
+        self.port = urlsplit(self.url).port or 0
         return self
 
     @property

@@ -42,6 +42,8 @@ class ReaderSpec:
     """0: as fast as it comes."""
     receive_buffer_bytes: int = 0
     move_every_ms: int = 0
+    replaces: str = ""
+    """Connection id that its first socket replaces."""
     is_staying_away: bool = False
     """Does not come back when its socket ends."""
 
@@ -127,7 +129,7 @@ class Reader:
         while not self.ended:
             after_seconds = 0.0
             try:
-                await self._open(self._pick_url())
+                await self._open(self._pick_url(), self.spec.replaces if self._is_first else "")
             except Refused as exc:
                 self._refused(exc)
             except (Broken, OSError) as exc:
@@ -382,6 +384,7 @@ class Reader:
             "position": self.position,
             "line": self.view.place.line if self.view.place is not None else "",
             "began_at": self.view.began_at,
+            "missing": self.view.missing(),
             "applied": sum(frame.seq - frame.first + 1 for frame in self.view.applied),
             "overlaps": self.view.overlaps,
             "voided": self.view.voided,

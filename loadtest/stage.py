@@ -7,15 +7,15 @@ import asyncio
 import random
 import re
 import time
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, Self
 
 from loadtest.account import digest
 from loadtest.faults import RedisProxy
-from loadtest.processes import Gateway, Server
-from loadtest.publisher import Ledger, Publisher
+from loadtest.processes import DidNotEnd, Gateway, Server
+from loadtest.publisher import Ledger, Publisher, delta
 from loadtest.witness import Verdict, Witness
 
 SHORT_TIMES: Final = {
@@ -25,8 +25,8 @@ SHORT_TIMES: Final = {
     "RR_ROUTES__PREVIOUS_SECONDS": "3",
     "RR_MEMBERS__LEASE_SECONDS": "3",
     "RR_MEMBERS__RENEW_SECONDS": "1",
-    "RR_DRAIN__SETTLE_SECONDS": "0.5",
-    "RR_DRAIN__WINDOW_SECONDS": "2",
+    "RR_DRAIN__SETTLE_SECONDS": "0",
+    "RR_DRAIN__WINDOW_SECONDS": "0.5",
     "RR_DRAIN__DEADLINE_SECONDS": "8",
     "RR_DRAIN__MARGIN_SECONDS": "1",
     "RR_DRAIN__RETURN_SPREAD_SECONDS": "1",
@@ -38,6 +38,8 @@ _CRASHES = re.compile(
     r"Traceback \(most recent call last\)|never retrieved|was never awaited|Task was destroyed|\"exception\"|Unclosed"
 )
 _END_SECONDS: Final = 15.0
+_EXIT_SECONDS: Final = 10.0
+"""Longer than RR_DRAIN__DEADLINE_SECONDS."""
 
 
 class Stage:
@@ -48,6 +50,7 @@ class Stage:
         self.seed = seed
         self.rng = random.Random(seed)
         self.gateways: list[Gateway] = []
+        self.servers: list[Server] = []
         self.witness: Witness
         self._stack = AsyncExitStack()
         self._names = 0
@@ -68,6 +71,7 @@ class Stage:
     def server(self, *options: str, is_persistent: bool = False) -> Server:
         server = Server(self.folder / self._name("valkey"), is_persistent=is_persistent, options=options)
         self._stack.callback(server.end)
+        self.servers.append(server)
         return server.start()
 
     async def proxy(self, server: Server) -> RedisProxy:
@@ -98,11 +102,52 @@ class Stage:
         self._stack.callback(publisher.close)
         return publisher
 
+    @asynccontextmanager
+    async def flow(
+        self, publisher: Publisher, *, per_second: float = 100, run: str = "r", batch: int = 1, size: int = 3
+    ) -> AsyncIterator[Ledger]:
+        """Deltas of one run, published in the background until the block ends."""
+        is_over = asyncio.Event()
+
+        async def publish() -> None:
+            due = time.monotonic()
+            while not is_over.is_set():
+                await publisher.publish(*(delta(run, self.rng, size) for _ in range(batch)))
+                due = max(due + batch / per_second, time.monotonic() - 1)
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
+
+        task = asyncio.create_task(publish())
+        try:
+            yield publisher.ledger
+        finally:
+            is_over.set()
+            await task
+
     def _name(self, kind: str) -> str:
         self._names += 1
         return f"{kind}-{self._names}"
 
     # ---- what must hold at the end -----------------------------------------------------------------------------
+
+    async def finish(self) -> list[str]:
+        """SIGTERM to all gateways that still run: what was wrong with how they ended, and with what they logged."""
+        running = [gateway for gateway in self.gateways if gateway.is_running]
+        for gateway in running:
+            gateway.thaw()
+            gateway.terminate()
+        problems = []
+        for gateway in running:
+            try:
+                code = await gateway.wait(_EXIT_SECONDS)
+            except DidNotEnd as exc:
+                problems.append(str(exc))
+            else:
+                if code:
+                    problems.append(f"gateway {gateway.name} ended with {code}")
+        if len(self.servers) == 1 and self.servers[0].is_running:
+            left = {gateway.name: traces_of(gateway.ident, self.servers[0]) for gateway in running}
+            problems += [f"left of {name} after it ended: {keys}" for name, keys in left.items() if keys]
+        return problems + self.crashes()
 
     def crashes(self) -> list[str]:
         """Lines of the gateways' logs that no gateway may ever write."""

@@ -22,5 +22,5 @@ def seed() -> int:
 async def stage(tmp_path: Path, seed: int) -> AsyncIterator[Stage]:
     async with Stage(tmp_path, seed) as stage:
         yield stage
-        crashes = stage.crashes()
-    assert not crashes, "\n".join(crashes[:5])
+        problems = await stage.finish()
+    assert not problems, "\n".join(problems[:5])
