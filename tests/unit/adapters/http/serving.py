@@ -80,6 +80,8 @@ async def _websocket(request: web.Request) -> web.StreamResponse:
     """In the place of the WebSocket endpoint, which has its own tests."""
     if request.query.get("break"):
         raise RuntimeError(f"cannot serve {request.path_qs} {dict(request.headers)}")
+    if request.query.get("hang"):
+        await asyncio.Event().wait()
     return json_response({"session": request.match_info.get("session")})
 
 

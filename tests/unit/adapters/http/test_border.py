@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+import aiohttp
 import pytest
 import structlog
 
@@ -222,3 +223,18 @@ async def test_after_stop_accepting_open_connections_go_on_and_new_ones_do_not()
         assert (await served.post(PUSH, delta("b")))[0] == 200
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", served.port)
+
+
+async def test_closing_ends_idle_and_hanging_requests_within_the_deadline() -> None:
+    async with serving() as served:
+        await served.post(PUSH, delta("a"))
+        hanging = asyncio.ensure_future(served.ask("GET", "/relay?hang=1"))
+        await asyncio.sleep(0.05)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+
+        await served.public.close(0.2)
+
+        assert loop.time() - began < 0.4
+        with pytest.raises(aiohttp.ClientError):
+            await hanging
