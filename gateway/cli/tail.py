@@ -169,7 +169,7 @@ class _Screen:
         get: Callable[[str], object] = frame.payload.get
         if frame.kind == "gap":
             self.note(f"gap: messages {get('first')} to {get('last')} are gone ({get('reason')})")
-        elif frame.kind == "error":
+        elif frame.kind == "error" and get("retryable") is True:  # any other one is the last line, from the close
             self.note(f"error from the gateway: {get('code')}: {get('message')}")
         elif frame.kind == "reconnect_later":
             self.note(f"the gateway asks to come back in {get('after_ms')} ms ({get('reason')})")

@@ -11,6 +11,8 @@ from typing import NamedTuple, Self
 
 import pytest
 
+from gateway.domain.streams.dialects import OpenAiDialect
+from gateway.domain.streams.pieces import TextPiece
 from gateway.samples import LONG_ANSWER, REASONED_ANSWER, load_sample
 from loadtest.processes import Gateway, Server
 
@@ -152,6 +154,8 @@ async def test_a_stream_outlives_kill_9_of_one_gateway_after_the_other(server: S
 
 async def test_frames_and_reasoning_and_resuming_from_a_cursor(server: Server, tmp_path: Path) -> None:
     sample = load_sample(REASONED_ANSWER)
+    pieces = OpenAiDialect().feed(sample.chunks)
+    seq = len(pieces) - 40  # in the middle of the answer
     file = tmp_path / "stream.jsonl"
     file.write_bytes(sample.chunks)
 
@@ -160,21 +164,19 @@ async def test_frames_and_reasoning_and_resuming_from_a_cursor(server: Server, t
         common = ("a/b ü", "--until-run-end", "--quiet", "--url", second.url)
         whole = await commands.run("tail", *common, "--from-start", "--frames")
         frames = [json.loads(line) for line in whole.out.split(b"\n") if line]
-        middle = next(frame for frame in frames if frame["payload"]["kind"] == "delta")
-        welcome = frames[0]["payload"]
-        cursor = f"{welcome['cursor'].rpartition('.')[0]}.{middle['seq']}"
-        rest = await commands.run("tail", *common, "--since", cursor, "--text")
+        line = frames[0]["payload"]["cursor"].rpartition(".")[0]
+        rest = await commands.run("tail", *common, "--since", f"{line}.{seq}", "--text")
 
     assert (sent.code, whole.code, rest.code) == (0, 0, 0), sent.err + whole.err + rest.err
     messages = [frame for frame in frames if frame["type"] == "text"]
     assert [frame["payload"]["kind"] for frame in (messages[0], messages[-1])] == ["run_start", "run_end"]
-    assert (messages[0]["seq"], messages[-1]["seq"]) == (1, sample.chunks.count(b"\n"))
+    assert (messages[0]["seq"], messages[-1]["seq"]) == (1, len(pieces) + 2)
     text, thinking = (
         "".join(frame["payload"]["text"] for frame in messages if frame["payload"]["kind"] == kind)
         for kind in ("delta", "thinking")
     )
     assert (text, thinking) == (sample.text, sample.reasoning)
-    assert rest.out == sample.text.encode()[len(middle["payload"]["text"].encode()) :]
+    assert rest.out.decode() == "".join(piece.text for piece in pieces[seq - 1 :] if isinstance(piece, TextPiece))
 
 
 async def test_tokens_of_the_command_line_open_the_session_that_they_cover(server: Server, tmp_path: Path) -> None:
@@ -205,4 +207,5 @@ async def test_tokens_of_the_command_line_open_the_session_that_they_cover(serve
     assert (sent.code, received.code) == (0, 0), sent.err + received.err
     assert received.out == text.read_bytes()
     assert [finished.code for finished in refused] == [2, 2, 2]
-    assert all(finished.err.startswith("error: ") and finished.err.count("\n") == 1 for finished in refused)
+    assert [finished.err.count("\n") for finished in refused] == [1, 1, 1], refused
+    assert all(finished.err.startswith("error: ") for finished in refused)
