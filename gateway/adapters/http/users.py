@@ -46,6 +46,9 @@ class UsersApi:
         deliveries = await self._user_push.push(principal, user, push.items, idempotency_key_of(request))
         if not deliveries:
             return json_response({"sessions": [], "delivery": "none"}, 202)
+        errors = [delivery.error for delivery in deliveries if delivery.error is not None]
+        if len(errors) == len(deliveries):
+            raise errors[0]
         return json_response({"sessions": [_delivery(delivery) for delivery in deliveries]})
 
     async def revoke(self, request: web.Request) -> web.Response:

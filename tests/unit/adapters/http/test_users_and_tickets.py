@@ -61,6 +61,22 @@ async def test_redis_away_in_the_index_is_503() -> None:
     assert "Retry-After" in answer[2]
 
 
+async def test_a_push_that_reached_no_session_is_an_error_and_one_that_reached_some_says_which() -> None:
+    async with serving() as served:
+        with_session(served, "chat-1")
+        with_session(served, "chat-2")
+        served.store.log.session(SessionRef(DEFAULT, SessionId("chat-1"))).ended_runs.add("r1")
+        some = await served.post("/v1/users/ann/push", delta("a"))
+        served.store.log.session(SessionRef(DEFAULT, SessionId("chat-2"))).ended_runs.add("r1")
+        none = await served.post("/v1/users/ann/push", delta("b"))
+
+    assert some[1]["sessions"] == [
+        {"session": "chat-1", "status": "failed", "code": "fenced", "seq": None, "live": False},
+        {"session": "chat-2", "status": "ok", "seq": 1, "live": True},
+    ]
+    assert error_of(none)[:2] == (409, "fenced")
+
+
 async def test_a_revoked_user_is_out_at_once() -> None:
     async with serving(AUTH) as served:
         publisher, admin = token("publish", ["*"]), token("admin", sub="root")
