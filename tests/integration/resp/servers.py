@@ -167,6 +167,23 @@ class Proxy:
         return ours
 
 
+async def stand_still(seconds: float) -> None:
+    """This process stops as by SIGSTOP: while it waits for input; its timers are late then."""
+    loop = asyncio.get_running_loop()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        over = loop.create_future()
+
+        def stop() -> None:
+            time.sleep(seconds)
+            loop.remove_reader(ours)
+            over.set_result(None)
+
+        loop.add_reader(ours, stop)
+        theirs.send(b"x")
+        await over
+
+
 @asynccontextmanager
 async def running(forever: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """What the owner of tasks does with a `run`."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -13,7 +12,7 @@ from gateway.domain.measures import Measures
 from gateway.domain.wire.ids import GatewayId
 from gateway.settings.redis import RedisSettings
 from tests.integration.resp.conftest import Run
-from tests.integration.resp.servers import Proxy, Server, running
+from tests.integration.resp.servers import Proxy, Server, running, stand_still
 
 ME = GatewayId("gateway-1")
 QUICK = RedisSettings(
@@ -193,7 +192,7 @@ def test_a_pause_of_our_own_is_not_held_against_the_link(run: Run, server: Serve
         async with bus(server) as it:
             for pause in (0.25, 0.45, 0.65):
                 await asyncio.sleep(0.15)
-                time.sleep(pause)
+                await stand_still(pause)
             await asyncio.sleep(0.5)
 
             assert ["subscribed"] == it.ear.states

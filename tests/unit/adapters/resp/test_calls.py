@@ -1,6 +1,7 @@
 """The outgoing queue: one write a turn, order, bound, deadlines."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -179,6 +180,19 @@ async def test_sent_call_fails_at_its_deadline_with_an_unknown_outcome() -> None
     assert answered.result() == 1
     assert elapsed == pytest.approx(2, abs=0.1)
     assert ("no answer in time", True) == (failed.value.reason, failed.value.outcome_unknown)
+
+
+async def test_pause_of_our_own_gets_a_second_look() -> None:
+    calls = make_calls(timeout=0.05)
+    wire = attach(calls)
+    call = calls.call("A")
+    calls.flush()
+    loop = asyncio.get_running_loop()
+    # The loop stands still over the deadline; the answer, long since there, is read only after the timer has fired.
+    loop.call_soon(time.sleep, 0.2)
+    loop.call_later(0.22, wire.protocol.data_received, b":1\r\n")
+
+    assert await call == 1
 
 
 @pytest.mark.looptime
