@@ -227,6 +227,11 @@ class Connection:
             return 0
         return self.window.unacked_bytes(self.sent_bytes)
 
+    @property
+    def progressed_at(self) -> float:
+        """When the client was last seen to take something, or nothing was due to it; sampled, see below."""
+        return self._progress_at
+
     def as_route(self) -> RenewClient:
         """What renewals and releases say of it. A `previous` connection writes no cursor (G6)."""
         acked = self.acked_seq if self.acked_seq and not self.is_previous else None

@@ -4,9 +4,12 @@ The one mechanism behind C8, A12 and B3 (design.md 5.6). Pure: monotonic seconds
 """
 
 from enum import Enum
+from math import inf
 from typing import Final
 
 NONCE_BYTES: Final = 8
+LOOK_SECONDS: Final = 1.0
+"""Looks come at least so often; later only when the whole process was late."""
 
 
 class Due(Enum):
@@ -20,9 +23,9 @@ class Due(Enum):
 
 
 class Liveness:
-    """One per connection; small on purpose."""
+    """One per connection; small on purpose. Public are the times that say whether a look can lead to anything."""
 
-    __slots__ = ("_answer_by", "_interval", "_nonce", "_pinged_at", "_waits_for_pong", "heard_at", "missed")
+    __slots__ = ("_interval", "_nonce", "_pinged_at", "_waits_for_pong", "answer_by", "heard_at", "missed", "ping_at")
 
     def __init__(self, heartbeat_seconds: float, now: float) -> None:
         self._interval = heartbeat_seconds
@@ -30,19 +33,27 @@ class Liveness:
         """Last time that anything arrived from the peer."""
         self.missed = 0
         """Pings in a row that nothing answered."""
+        self.ping_at = now + heartbeat_seconds
+        """When the next heartbeat is due."""
+        self.answer_by = inf
+        """When something must have been heard, because something was written after silence."""
         self._nonce = 0
         self._pinged_at = now
         self._waits_for_pong = False
-        self._answer_by: float | None = None
 
     def heard(self, now: float) -> None:
         """A frame, or any byte, arrived."""
         self.heard_at = now
         self.missed = 0
-        self._answer_by = None
+        self.answer_by = inf
+
+    def showed_life(self, at: float) -> None:
+        """It is known only now that the peer was there at that time."""
+        if at > self.heard_at:
+            self.heard(at)
 
     def pong(self, payload: bytes, now: float) -> float | None:
-        """Round-trip seconds when it answers the newest ping; a late, repeated or unasked one only says: alive."""
+        """Round-trip seconds when it answers the newest ping; any other one says only that the peer lives (P05)."""
         self.heard(now)
         if not self._waits_for_pong or payload != self._nonce.to_bytes(NONCE_BYTES, "big"):
             return None
@@ -54,24 +65,24 @@ class Liveness:
         self._nonce += 1
         self._pinged_at = now
         self._waits_for_pong = True
+        self.ping_at = now + self._interval
         return self._nonce.to_bytes(NONCE_BYTES, "big")
 
     def is_about_to_miss(self, now: float) -> bool:
         """`look` would count a miss or more now: worth asking the kernel whether bytes arrived (A01)."""
-        is_unanswered = self._waits_for_pong and now - self._pinged_at >= self._interval
-        return is_unanswered or (self._answer_by is not None and now >= self._answer_by)
+        return now >= self.answer_by or (self._waits_for_pong and now >= self.ping_at)
 
     def look(
         self, now: float, written_at: float, *, silence_seconds: float, answer_seconds: float, max_missed: int
     ) -> Due:
-        """Called about once a second. `written_at`: the last write to the peer."""
-        if self._answer_by is not None and now >= self._answer_by:
+        """`written_at`: the last write to the peer."""
+        if now >= self.answer_by:
             return Due.DEAD
-        if self._answer_by is None and written_at - self.heard_at >= silence_seconds:
-            # The look comes up to a second after the write: the answer is due counted from the write.
-            self._answer_by = written_at + answer_seconds
+        if self.answer_by == inf and written_at - self.heard_at >= silence_seconds:
+            # Counted from the write, but no peer has to answer before it was asked: the process may have been frozen.
+            self.answer_by = max(written_at, now - LOOK_SECONDS) + answer_seconds
             return Due.PING
-        if now - self._pinged_at < self._interval:
+        if now < self.ping_at:
             return Due.NOTHING
         if self._waits_for_pong and self.heard_at <= self._pinged_at:
             self.missed += 1
@@ -80,4 +91,4 @@ class Liveness:
         return Due.PING
 
 
-__all__ = ["NONCE_BYTES", "Due", "Liveness"]
+__all__ = ["LOOK_SECONDS", "NONCE_BYTES", "Due", "Liveness"]
