@@ -162,6 +162,8 @@ class View:
         self.voided = 0
         """Frames taken back by a gap: what they said is not in the log any more."""
         self._lengths: dict[tuple[str, str], int] = {}
+        self._measured_from = 0
+        """Index in `applied` of the first frame after the last `evicted` gap."""
 
     def welcome(self, place: Place) -> None:
         if self.place is None:
@@ -179,7 +181,7 @@ class View:
             return
         self.gaps.append(gap)
         if gap.reason == "evicted":
-            self._lengths.clear()
+            self._measured_from = len(self.applied)
         else:
             while self.applied and self.applied[-1].seq > place.seq:
                 self.applied.pop()
@@ -200,7 +202,7 @@ class View:
     def _measure(self) -> None:
         """Lengths of the runs that are known from their beginning."""
         self._lengths.clear()
-        for frame in self.applied:
+        for frame in self.applied[self._measured_from :]:
             self._note_length(frame.payload)
 
     def _note_length(self, payload: dict[str, Any]) -> None:

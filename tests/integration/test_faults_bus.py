@@ -1,0 +1,210 @@
+"""What the fast path loses, repeats or holds back is found and repaired from the log (G1, design.md 4)."""
+
+import asyncio
+import time
+
+import pytest
+
+from loadtest.faults import Links, RedisProxy, is_message_of
+from loadtest.processes import Gateway, Server
+from loadtest.publisher import Publisher, delta
+from loadtest.scenes import arrived, flawless, seat
+from loadtest.stage import Stage, assert_flawless
+
+pytestmark = pytest.mark.fault
+
+HEAL_SECONDS = 1.5
+"""The budget for one lost message, in a busy and in a quiet session."""
+
+
+class Pair:
+    """A gateway that publishes, beside the server, and one that listens through a proxy which breaks things."""
+
+    def __init__(self, server: Server, proxy: RedisProxy, near: Gateway, far: Gateway) -> None:
+        self.server = server
+        self.proxy = proxy
+        self.near = near
+        self.far = far
+
+
+@pytest.fixture
+async def pair(stage: Stage) -> Pair:
+    server = stage.server()
+    proxy = await stage.proxy(server)
+    near, far = await asyncio.gather(stage.gateway(server.url), stage.gateway(proxy.url))
+    return Pair(server, proxy, near, far)
+
+
+async def _burst(stage: Stage, publisher: Publisher, count: int) -> None:
+    for _ in range(count):
+        await publisher.publish(delta("r", stage.rng))
+
+
+async def test_message_lost_in_mid_burst_is_repaired(stage: Stage, pair: Pair) -> None:
+    """The next message shows the hole; the repair reads once, however many clients the session has."""
+    publisher = stage.publisher([pair.near], "s")
+    names = await seat(stage, "s", [pair.far], 4)
+    pair.proxy.drop_message(is_message_of(b'"seq":30,'))
+
+    await _burst(stage, publisher, 60)
+    seconds = await arrived(stage, publisher.ledger, names)
+
+    assert pair.proxy.counts["messages_dropped"] == 1
+    assert seconds <= HEAL_SECONDS
+    assert await pair.far.metric("repairs_total", cause="hole") >= 1
+    await flawless(stage, publisher.ledger, names)
+
+
+async def test_run_end_lost_at_a_bursts_end_is_found(stage: Stage, pair: Pair) -> None:
+    """No later message shows that the last one is missing, a heads notice does (failure catalogue R22)."""
+    publisher = stage.publisher([pair.near], "s")
+    names = await seat(stage, "s", [pair.far], 2)
+    pair.proxy.drop_message(is_message_of(b'"kind":"run_end"'))
+
+    await _burst(stage, publisher, 40)
+    await publisher.publish({"kind": "run_end", "run": "r", "reason": "stop"})
+    seconds = await arrived(stage, publisher.ledger, names)
+
+    assert pair.proxy.counts["messages_dropped"] == 1
+    assert seconds <= HEAL_SECONDS
+    assert await pair.far.metric("repairs_total", cause="notice") >= 1
+    await flawless(stage, publisher.ledger, names)
+
+
+@pytest.mark.parametrize("is_notice_lost", [False, True])
+async def test_only_message_of_a_quiet_session_is_found(stage: Stage, pair: Pair, is_notice_lost: bool) -> None:
+    """Also when the first notice of it is lost as well: there is a second one."""
+    publisher = stage.publisher([pair.near], "s")
+    names = await seat(stage, "s", [pair.far])
+    pair.proxy.drop_message(is_message_of(b'"seq":1,'))
+    if is_notice_lost:
+        pair.proxy.drop_message(lambda message: message.startswith(b"1h"))
+
+    await publisher.publish(delta("r", stage.rng))
+    seconds = await arrived(stage, publisher.ledger, names)
+
+    assert pair.proxy.counts["messages_dropped"] == 1 + is_notice_lost
+    assert seconds <= HEAL_SECONDS
+    await flawless(stage, publisher.ledger, names)
+
+
+async def test_every_message_twice_is_delivered_once(stage: Stage, pair: Pair) -> None:
+    """A repeat on the bus is dropped by its seq."""
+    publisher = stage.publisher([pair.near], "s")
+    names = await seat(stage, "s", [pair.far], 3)
+    pair.proxy.copies = 2
+
+    await _burst(stage, publisher, 100)
+
+    await flawless(stage, publisher.ledger, names)
+    assert pair.proxy.counts["messages_doubled"] == 100
+
+
+async def test_subscription_cut_while_messages_come(stage: Stage, pair: Pair) -> None:
+    """Failure catalogue R01: what was published meanwhile and after comes once each, and the counter rises by one."""
+    sessions = ["s1", "s2", "s3"]
+    publishers = [stage.publisher([pair.near], session) for session in sessions]
+    names = [(await seat(stage, session, [pair.far]))[0] for session in sessions]
+    for publisher in publishers:
+        await _burst(stage, publisher, 5)
+    before = await pair.far.metric("bus_reconnects_total")
+    pair.proxy.is_refusing = True
+
+    assert pair.proxy.cut(Links.SUBSCRIPTIONS) == 1
+    for publisher in publishers:
+        await _burst(stage, publisher, 3)
+    for publisher, name in zip(publishers, names, strict=True):
+        await arrived(stage, publisher.ledger, [name], 4)  # from the log: the subscription is still down
+    assert await pair.far.metric("subscription_up") == 0
+    pair.proxy.is_refusing = False
+    await _until_subscribed(pair.far)
+    for publisher in publishers:
+        await _burst(stage, publisher, 1)
+
+    for publisher, name in zip(publishers, names, strict=True):
+        await flawless(stage, publisher.ledger, [name])
+    assert await pair.far.metric("bus_reconnects_total") == before + 1
+
+
+async def test_subscription_killed_twenty_times_in_a_row(stage: Stage, pair: Pair) -> None:
+    """By the server itself, in mid-stream (failure catalogue R01)."""
+    publisher = stage.publisher([pair.near], "s")
+    names = await seat(stage, "s", [pair.far], 2)
+    killed = 0
+
+    async with asyncio.timeout(20), stage.flow(publisher, per_second=200):
+        while killed < 20:
+            killed += pair.server.ask("CLIENT", "KILL", "TYPE", "pubsub")
+            await asyncio.sleep(0.1)
+
+    await flawless(stage, publisher.ledger, names)
+
+
+async def test_half_open_subscription_is_replaced(stage: Stage, pair: Pair) -> None:
+    """Failure catalogue R02: no error, no end, just silence. The gauge says so, the log fills in."""
+    publisher = stage.publisher([pair.near], "s")
+    names = await seat(stage, "s", [pair.far], 2)
+    await _burst(stage, publisher, 3)
+    await arrived(stage, publisher.ledger, names)
+    before = pair.proxy.counts["subscriptions"]
+
+    pair.proxy.stall(Links.SUBSCRIPTIONS)
+    await _burst(stage, publisher, 3)
+    await _until_subscribed(pair.far, False)
+    await arrived(stage, publisher.ledger, names, 6)
+    pair.proxy.resume()
+    await _until_subscribed(pair.far)
+    await _burst(stage, publisher, 3)
+
+    await flawless(stage, publisher.ledger, names)
+    assert pair.proxy.counts["stalled_reads"] >= 1
+    assert pair.proxy.counts["subscriptions"] > before
+
+
+async def test_server_ends_a_subscription_that_lags(stage: Stage, pair: Pair) -> None:
+    """Failure catalogue R04: its output buffer overran. All sessions are complete afterwards."""
+    pair.server.ask("CONFIG", "SET", "client-output-buffer-limit", "pubsub 262144 0 0")
+    publishers = [stage.publisher([pair.near], f"s{number}") for number in range(10)]
+    names = [(await seat(stage, publisher.session, [pair.far]))[0] for publisher in publishers]
+
+    pair.proxy.stall(Links.SUBSCRIPTIONS)
+    for publisher in publishers:
+        for _ in range(8):
+            await publisher.publish(*(delta("r", stage.rng, 400) for _ in range(16)))
+    pair.proxy.resume()
+
+    assert pair.server.info("stats")["client_output_buffer_limit_disconnections"] >= 1
+    for publisher, name in zip(publishers, names, strict=True):
+        await flawless(stage, publisher.ledger, [name])
+
+
+async def test_what_left_the_log_meanwhile_is_announced(stage: Stage) -> None:
+    """Failure catalogue R03: repaired from a log that was trimmed; the gap is exactly what is missing."""
+    server = stage.server()
+    proxy = await stage.proxy(server)
+    settings = {"retention__max_messages": "100"}
+    near, far = await asyncio.gather(stage.gateway(server.url, **settings), stage.gateway(proxy.url, **settings))
+    publisher = stage.publisher([near], "s")
+    names = await seat(stage, "s", [far], 2)
+    await _burst(stage, publisher, 5)
+    await arrived(stage, publisher.ledger, names)
+
+    proxy.stall()
+    for _ in range(3):
+        await publisher.publish(*(delta("r", stage.rng) for _ in range(100)))
+    assert proxy.cut(Links.SUBSCRIPTIONS) == 1
+    proxy.resume()
+    await arrived(stage, publisher.ledger, names)
+
+    verdicts = await stage.witness.judge(publisher.ledger, names)
+    assert_flawless(verdicts, may_gap=True)
+    for verdict in verdicts:
+        announced = [[first, last] for first, last, reason in verdict.gap_ranges if reason == "evicted"]
+        assert announced == verdict.raw["missing"] != []
+
+
+async def _until_subscribed(gateway: Gateway, is_up: bool = True, seconds: float = 5) -> None:
+    deadline = time.monotonic() + seconds
+    while await gateway.metric("subscription_up") != is_up:
+        assert time.monotonic() < deadline, f"subscription of {gateway.name} not {is_up} within {seconds} s"
+        await asyncio.sleep(0.05)
