@@ -1,0 +1,123 @@
+"""How each figure of the benchmark is taken. Every function starts and ends its own processes."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from loadtest.bench import appends as append_figures
+from loadtest.bench import healing
+from loadtest.bench.cpu import cpu_seconds, resident_kib
+from loadtest.bench.processes import LOAD_CORE, SERVER_CORE, Talker, gateway, python_module, valkey
+from loadtest.bench.tokens import key_file, token
+
+RATE = 20.0
+"""Messages a second and socket (design.md 10)."""
+WARM_SECONDS = 2.0
+
+
+@contextlib.contextmanager
+def _clients(url: str, count: int, *arguments: str) -> Iterator[Talker]:
+    options = ("--url", url, "--count", str(count), *arguments)
+    with python_module("loadtest.bench.clients", *options, core=LOAD_CORE) as clients:
+        connected = clients.read()["connected"]
+        if connected != count:
+            raise RuntimeError(f"{connected} of {count} sockets connected")
+        yield clients
+
+
+@contextlib.contextmanager
+def _publisher(kind: str, redis_url: str, count: int) -> Iterator[Talker]:
+    options = ("--kind", kind, "--redis-url", redis_url, "--count", str(count))
+    with python_module("loadtest.bench.publisher", *options, core=LOAD_CORE) as publisher:
+        publisher.read()
+        yield publisher
+
+
+def _deliver(server: Talker, clients: Talker, publisher: Talker, seconds: float) -> dict[str, Any]:
+    """CPU a delivered message while 20 a second reach every socket; raises when one did not arrive."""
+    publisher.ask(do="run", seconds=WARM_SECONDS, rate=RATE)
+    time.sleep(0.3)
+    before, cpu_before = clients.ask(do="count"), cpu_seconds(server.pid)
+    published = publisher.ask(do="run", seconds=seconds, rate=RATE)
+    time.sleep(0.5)
+    after, cpu_after = clients.ask(do="count"), cpu_seconds(server.pid)
+    delivered = after["frames"] - before["frames"]
+    if published["failed"] or delivered != published["sent"] or after["closed"]:
+        raise RuntimeError(f"the load was not delivered whole: {published}, {delivered} frames, {after}")
+    return {"cpu_us": (cpu_after - cpu_before) * 1e6 / delivered, "p50_ms": after["p50_ms"], "p99_ms": after["p99_ms"]}
+
+
+def delivery(sockets: int, seconds: float) -> dict[str, float]:
+    """Ours and the ordinary gateway, one after the other on the same cores."""
+    with (
+        valkey() as (redis_url, _),
+        gateway(redis_url) as ours,
+        _clients(ours.url, sockets) as clients,
+        _publisher("relayrouter", redis_url, sockets) as publisher,
+    ):
+        us = _deliver(ours, clients, publisher, seconds)
+    with (
+        valkey() as (redis_url, _),
+        _ordinary(redis_url) as theirs,
+        _clients(theirs.url, sockets) as clients,
+        _publisher("ordinary", redis_url, sockets) as publisher,
+    ):
+        them = _deliver(theirs, clients, publisher, seconds)
+    return {
+        "cpu_us_per_delivered": us["cpu_us"],
+        "ordinary_cpu_us_per_delivered": them["cpu_us"],
+        "delivered_ratio": us["cpu_us"] / them["cpu_us"],
+        "p50_ms": us["p50_ms"],
+        "p99_ms": us["p99_ms"],
+        "ordinary_p99_ms": them["p99_ms"],
+    }
+
+
+def delivery_acking(sockets: int, seconds: float) -> dict[str, float]:
+    with (
+        valkey() as (redis_url, _),
+        gateway(redis_url) as ours,
+        _clients(ours.url, sockets, "--ack") as clients,
+        _publisher("relayrouter", redis_url, sockets) as publisher,
+    ):
+        return {"cpu_us_per_delivered_acking": _deliver(ours, clients, publisher, seconds)["cpu_us"]}
+
+
+@contextlib.contextmanager
+def _ordinary(redis_url: str) -> Iterator[Talker]:
+    with python_module("loadtest.bench.ordinary", "--redis-url", redis_url, core=SERVER_CORE) as server:
+        server.url = server.read()["url"]
+        yield server
+
+
+def connections(count: int) -> dict[str, float]:
+    """CPU of a connect with a token, and what an idle connection holds."""
+    with key_file() as (path, secret), valkey() as (redis_url, _):
+        env = {"RR_AUTH__DEV_SECRET_FILE": path}
+        with gateway(redis_url, auth="jwt", env=env) as ours:
+            signed = token(secret)
+            with _clients(ours.url, 200, "--token", signed, "--prefix", "warm"):
+                pass
+            time.sleep(1.0)
+            memory, cpu = resident_kib(ours.pid), cpu_seconds(ours.pid)
+            with _clients(ours.url, count, "--token", signed):
+                cpu = cpu_seconds(ours.pid) - cpu
+                time.sleep(1.0)
+                memory = resident_kib(ours.pid) - memory
+    return {"cpu_us_per_connect": cpu * 1e6 / count, "kib_per_idle_connection": memory / count}
+
+
+def appends(seconds: float) -> dict[str, float]:
+    with valkey() as (redis_url, _), gateway(redis_url) as ours:
+        return {"cpu_us_per_append": append_figures.cpu_us_per_append(ours.url, ours.pid, seconds)}
+
+
+def redis_appends() -> dict[str, float]:
+    with valkey(core=SERVER_CORE) as (redis_url, pid):
+        return {"redis_cpu_us_per_append": append_figures.redis_cpu_us_per_append(redis_url, pid)}
+
+
+def heal() -> dict[str, float]:
+    return {"heal_seconds": asyncio.run(healing.heal_seconds())}
