@@ -88,9 +88,7 @@ class Stage:
     ) -> AppendOutcome:
         """Without `number`: the producer's next one."""
         first = self.numbers.get(producer, 0) + 1 if number is None else number
-        request = AppendRequest(
-            self.ref, tuple(items), producer, first, None if owner is None else UserId(owner), key
-        )
+        request = AppendRequest(self.ref, tuple(items), producer, first, None if owner is None else UserId(owner), key)
         outcome = await self.store.append(request)
         if isinstance(outcome, Appended):
             self.numbers[producer] = max(self.numbers.get(producer, 0), first + len(items) - 1)
@@ -109,7 +107,9 @@ class Stage:
         assert outcome is not None
         return outcome
 
-    async def claim(self, connection: str = "c1", client: str = "phone", gateway: str = "gw-a", **more: Any) -> ClaimOutcome:
+    async def claim(
+        self, connection: str = "c1", client: str = "phone", gateway: str = "gw-a", **more: Any
+    ) -> ClaimOutcome:
         values: dict[str, Any] = {"may_create": True, "user": UserId("u")} | more
         if isinstance(values.get("cursor"), str):
             values["cursor"] = Cursor.parse(values["cursor"])
@@ -125,9 +125,7 @@ class Stage:
     def renew_client(
         self, claimed: Claimed, connection: str = "c1", client: str = "phone", acked: int | None = None
     ) -> RenewClient:
-        return RenewClient(
-            ClientId(client), ConnectionId(connection), claimed.generation, claimed.log.line, acked
-        )
+        return RenewClient(ClientId(client), ConnectionId(connection), claimed.generation, claimed.log.line, acked)
 
     async def renew(self, *clients: RenewClient, gateway: str = "gw-a") -> tuple[RenewResult, ...]:
         [renewed] = await self.store.renew([RenewRequest(self.ref, GatewayId(gateway), clients)])

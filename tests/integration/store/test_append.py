@@ -386,10 +386,7 @@ async def test_two_publishers_share_one_sequence(shared_server: Server, stage: S
         other.ref = stage.ref
 
         async def publish(publisher: Stage, producer: ProducerRef) -> list[int | None]:
-            seqs = []
-            for _ in range(500):
-                seqs.append((await publisher.put(data(), producer=producer)).results[0].seq)
-            return seqs
+            return [(await publisher.put(data(), producer=producer)).results[0].seq for _ in range(500)]
 
         one, two = await asyncio.gather(
             publish(stage, OWN), publish(other, ProducerRef(ProducerName("~other"), 1, registers=True))

@@ -73,9 +73,7 @@ async def test_a_ticket_is_taken_once(stage: Stage) -> None:
     assert await stage.directory.take_ticket("ticket") is None
 
 
-async def test_revocations_reach_every_gateway_and_keep_the_later_time(
-    stage: Stage, ears: Callable[..., Ears]
-) -> None:
+async def test_revocations_reach_every_gateway_and_keep_the_later_time(stage: Stage, ears: Callable[..., Ears]) -> None:
     heard = ears("gw-1", "gw-2")
     for name in ("gw-1", "gw-2"):
         await stage.directory.announce(record(name), 10)

@@ -1,4 +1,4 @@
-"""Another incarnation of the server: seen by every script, reported exactly, silent about nothing (G10, design.md 4)."""
+"""Another incarnation of the server: every script sees it, what was lost is reported exactly (G10, design.md 4)."""
 
 import asyncio
 import time

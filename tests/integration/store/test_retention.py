@@ -184,5 +184,7 @@ async def test_sessions_leave_nothing_behind(tmp_path: Path) -> None:
 async def _one_kib(stage: Stage) -> Item:
     """A message whose frame will have 1,024 bytes."""
     seq_digits = len(str(stage.numbers[next(iter(stage.numbers))] + 1)) if stage.numbers else 1
-    envelope = len('{"type":"text","seq":,"timestamp":1234567890123,"session_id":"","payload":{"kind":"data","text":""}}')
+    envelope = len(
+        '{"type":"text","seq":,"timestamp":1234567890123,"session_id":"","payload":{"kind":"data","text":""}}'
+    )
     return data("x" * (KIB - envelope - seq_digits - len(stage.ref.session)))
