@@ -307,6 +307,19 @@ def test_demoted_server_is_left_and_found_again(run: Run, server: Server) -> Non
     run(scenario())
 
 
+def test_replica_is_left_without_being_written_to_and_not_taken_again(run: Run, server: Server) -> None:
+    async def scenario() -> None:
+        async with probe(server.address) as it:
+            server.admin.execute_command("REPLICAOF", "127.0.0.1", "1")
+            await it.until(is_up=False)
+            after = await outcome(it.client.call("SET", "key", "value"))
+
+            assert [(True, "connected"), (False, "it became a replica")] == it.states
+            assert ("not connected", False) == after
+
+    run(scenario())
+
+
 def test_promotion_without_a_lost_connection_is_seen_by_the_health_ping(run: Run, server: Server) -> None:
     async def scenario() -> None:
         async with probe(server.address) as it:
