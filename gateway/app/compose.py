@@ -74,7 +74,7 @@ class Gateway:
         )
         self._access = Access(authenticator, self._revoker, directory, store, settings.auth, time.time)
         self._members = Members(directory, settings.members, self._describe)
-        self.drainer = Drainer(self.hub, self._members, settings.drain, clock)
+        self.drainer = Drainer(self.hub, self._members, settings.drain, owner, clock, rng)
         self._renewals = Renewals(self.hub, store, self.id, settings.routes, owner, clock)
         self._heartbeats = Heartbeats(self.hub, settings.liveness, settings.auth, measures, clock, time.time)
         self._readiness = Readiness(
@@ -184,9 +184,10 @@ class Gateway:
         await self.drainer.run()
 
     async def stop(self) -> None:
-        """What is still open ends now."""
-        await self._public.close(REQUESTS_END_SECONDS)
-        await self._owner.stop(TASKS_END_SECONDS)
+        """What is still open ends now; after a drain within the rest of its deadline."""
+        left = self.drainer.seconds_left if self.drainer.is_draining else REQUESTS_END_SECONDS + TASKS_END_SECONDS
+        await self._public.close(min(REQUESTS_END_SECONDS, left / 2))
+        await self._owner.stop(min(TASKS_END_SECONDS, left / 2))
         await self._admin.close(REQUESTS_END_SECONDS)
 
     # ---- what parts ask of each other --------------------------------------------------------------------------

@@ -26,6 +26,7 @@ class Members:
         self._directory = directory
         self._settings = settings
         self._describe = describe
+        self._is_withdrawn = False
 
     async def run(self) -> None:
         while True:
@@ -33,14 +34,17 @@ class Members:
             await asyncio.sleep(self._settings.renew_seconds)
 
     async def announce(self) -> None:
-        """Redis away: the next one is soon."""
+        """Redis away: the next one is soon. After `withdraw` nothing is announced."""
+        if self._is_withdrawn:
+            return
         try:
             await self._directory.announce(self._describe(), self._settings.lease_seconds)
         except StoreUnavailable as exc:
             log.debug("announce_failed", reason=exc.reason)
 
     async def withdraw(self) -> None:
-        """Leave no trace. Redis away: the lease ends by itself."""
+        """Leave no trace, for good. Redis away: the lease ends by itself."""
+        self._is_withdrawn = True
         try:
             await self._directory.withdraw(self._describe().gateway)
         except StoreUnavailable:

@@ -22,6 +22,8 @@ KEEPALIVE_SECONDS = 75.0
 MAX_HEADERS = 100
 BACKLOG = 2_048
 """A reconnect storm waits in the listen queue (K15); the kernel cuts it to its own maximum."""
+GRACE_SECONDS = 0.3
+"""At the end requests under way get so long, then so long again; after that they are cancelled."""
 
 WEBSOCKET_PATHS = ("/v1/sessions/{session:[^/]+}/ws", "/relay")
 
@@ -51,7 +53,7 @@ class Listener:
     """One application on one address. Start once; stop accepting any time; close once."""
 
     def __init__(self, app: web.Application, server: ServerSettings, rng: random.Random) -> None:
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=GRACE_SECONDS)
         self._settings = server
         self._rng = rng
         self._listening: asyncio.Server | None = None

@@ -3,7 +3,10 @@
 The deadline wins over the pace: when time is short, sockets close early, but the returns stay spread (design.md 7).
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+RETURN_PACE_SECONDS: Final = 0.01
+"""Clients are never asked back faster than a hundred a second, unless the spread is too short for that."""
 
 
 class DrainSlot(NamedTuple):
@@ -16,11 +19,15 @@ class DrainSlot(NamedTuple):
 def plan_drain(
     count: int, *, pace_seconds: float, window_seconds: float, time_left_seconds: float, return_spread_seconds: float
 ) -> list[DrainSlot]:
-    """One slot a connection, in the order of closing. Closes end within the window and the time left."""
+    """One slot a connection, in the order of closing.
+
+    Closes are `pace_seconds` apart, or less: all come within the window and before the time left is over. A client
+    returns when it is closed; where closes come faster than the pace, later, spread over `return_spread_seconds`.
+    """
     if count <= 0:
         return []
-    wanted_seconds = count * pace_seconds
-    close_span = max(0.0, min(wanted_seconds, window_seconds, time_left_seconds))
+    close_span = max(0.0, min(count * pace_seconds, window_seconds, time_left_seconds))
+    wanted_seconds = count * max(pace_seconds, RETURN_PACE_SECONDS)
     return_span = max(close_span, min(wanted_seconds, return_spread_seconds))
     return [
         DrainSlot(close_span * place / count, 1 + int(1000 * return_span * (place + 1) / count))
@@ -28,4 +35,4 @@ def plan_drain(
     ]
 
 
-__all__ = ["DrainSlot", "plan_drain"]
+__all__ = ["RETURN_PACE_SECONDS", "DrainSlot", "plan_drain"]

@@ -1,0 +1,329 @@
+"""The drain: order, spread, deadline and what is left behind (K01, K02, K03, A05)."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import pytest
+
+from gateway.core.connection import Connection
+from gateway.core.drainer import HURRIED_SECONDS, Drainer
+from gateway.core.members import Members
+from gateway.domain.wire.close_codes import CloseCode
+from gateway.domain.wire.ids import ConnectionId
+from gateway.ports import GatewayRecord
+from gateway.settings import DrainSettings, MemberSettings
+from tests.unit.core.fake_directory import FakeDirectory
+from tests.unit.core.fake_link import FakeLink
+from tests.unit.core.stage import GATEWAY, Stage, settle, stage
+
+pytestmark = pytest.mark.looptime
+
+RESTART = (CloseCode.RESTART, "drain")
+SETTINGS = DrainSettings()
+
+
+class Directory(FakeDirectory):
+    """Keeps gateway records; hangs when told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.states: list[str] = []
+        self.withdrawn: list[str] = []
+        self.hangs = False
+
+    async def announce(self, record: GatewayRecord, lease_seconds: float) -> None:
+        assert lease_seconds > 0
+        await self._wait()
+        self.states.append(record.state)
+
+    async def withdraw(self, gateway: str) -> None:
+        await self._wait()
+        self.withdrawn.append(gateway)
+
+    async def _wait(self) -> None:
+        self._check()
+        if self.hangs:
+            await asyncio.sleep(1_000)
+
+
+class TimedLink(FakeLink):
+    """A peer that answers our close, or never does."""
+
+    def __init__(self, scene: "Scene", connection: Connection, *, answers: bool) -> None:
+        super().__init__()
+        self._scene = scene
+        self._connection = connection
+        self._answers = answers
+        self.told_at: float | None = None
+        self.closed_at: float | None = None
+
+    def write(self, frames: bytes) -> None:
+        super().write(frames)
+        if self.told_at is None and self.control("reconnect_later"):
+            self.told_at = self._scene.passed()
+
+    def close(self, code: CloseCode, reason: str) -> None:
+        super().close(code, reason)
+        self.closed_at = self._scene.passed()
+        if self._answers:
+            self._scene.it.owner.start("answer", self._end())
+
+    async def _end(self) -> None:
+        await asyncio.sleep(0.02)
+        self._scene.end(self._connection)
+
+    @property
+    def slot(self) -> dict[str, object]:
+        (payload,) = self.control("reconnect_later")
+        return payload
+
+
+@dataclass
+class Scene:
+    it: Stage
+    directory: Directory
+    members: Members
+    drainer: Drainer
+    links: list[TimedLink] = field(default_factory=list)
+    began_at: float = 0.0
+    release_seconds: float = 0.01
+
+    def passed(self) -> float:
+        return asyncio.get_running_loop().time() - self.began_at
+
+    async def connect(self, count: int, *, answers: bool = True) -> list[TimedLink]:
+        made = []
+        for _ in range(count):
+            connection = self.it.make(f"c{len(self.links)}")
+            link = TimedLink(self, connection, answers=answers)
+            claimed = await self.it.claim(connection)
+            connection.open(link)
+            self.it.hub.opened(connection)
+            self.it.hub.resume.begin(connection, claimed, None)
+            made.append(link)
+            self.links.append(link)
+        return made
+
+    def end(self, connection: Connection) -> None:
+        """As core.door does."""
+        if connection in self.it.hub.connections:
+            route = connection.as_route()
+            connection.end("client")
+            self.it.hub.detach(connection)
+            self.it.owner.clean_up("release", self._release(route.connection))
+
+    async def _release(self, connection: ConnectionId) -> None:
+        await asyncio.sleep(self.release_seconds)
+        self.it.log.routes = {c: r for c, r in self.it.log.routes.items() if r[0] != connection}
+
+    async def drain(self) -> float:
+        """Seconds that it took."""
+        self.began_at = asyncio.get_running_loop().time()
+        await self.drainer.run()
+        return self.passed()
+
+
+@asynccontextmanager
+async def scene(settings: DrainSettings = SETTINGS) -> AsyncIterator[Scene]:
+    async with stage() as it:
+        directory = Directory()
+
+        def describe() -> GatewayRecord:
+            state = "draining" if made.drainer.is_draining else "serving"
+            return GatewayRecord(GATEWAY, "127.0.0.1:1", "0", state, len(it.hub.connections), 0)
+
+        members = Members(directory.as_directory(), MemberSettings(), describe)
+        clock = asyncio.get_running_loop().time
+        drainer = Drainer(it.hub, members, settings, it.owner, clock, random.Random(1))
+        made = Scene(it, directory, members, drainer)
+        yield made
+        for connection in list(it.hub.connections):
+            it.hub.detach(connection)
+        await it.owner.stop(1)
+        await settle()
+
+
+async def test_every_client_gets_its_own_slot_and_then_a_close_with_the_code() -> None:
+    settings = DrainSettings(settle_seconds=0, window_seconds=4, pace_ms=100, deadline_seconds=8, margin_seconds=1)
+    async with scene(settings) as it:
+        links = await it.connect(40)
+
+        took = await it.drain()
+
+        assert {link.closed for link in links} == {RESTART}
+        assert {(link.slot["reason"], link.slot["prefer"]) for link in links} == {("drain", None)}
+        assert len({link.slot["after_ms"] for link in links}) == 40
+        closes = sorted(link.closed_at or 0 for link in links)
+        assert max(sum(start <= at < start + 0.25 for at in closes) for start in closes) <= 10
+        assert all(b - a == pytest.approx(0.1) for a, b in pairwise(closes))
+        assert took < 5
+        assert it.it.log.routes == {}
+        assert it.directory.withdrawn == [GATEWAY]
+
+
+async def test_while_proxies_settle_open_sockets_are_served_and_nobody_is_told_anything() -> None:
+    async with scene() as it:
+        (link,) = await it.connect(1)
+        draining = it.it.owner.start("drain", it.drain())
+
+        await asyncio.sleep(SETTINGS.settle_seconds - 0.1)
+        it.it.append("still here")
+
+        assert it.drainer.is_draining
+        assert (link.seqs(), link.told_at, link.closed) == ([1], None, None)
+        assert it.directory.states == ["draining"]
+        await draining
+        assert link.told_at == pytest.approx(SETTINGS.settle_seconds)
+
+
+async def test_all_are_told_before_the_first_is_closed() -> None:
+    async with scene() as it:
+        links = await it.connect(20)
+
+        await it.drain()
+
+        assert max(link.told_at or 0 for link in links) <= min(link.closed_at or 0 for link in links)
+
+
+async def test_a_client_that_never_answers_the_close_does_not_hold_the_deadline() -> None:
+    async with scene() as it:
+        await it.connect(5)
+        await it.connect(1, answers=False)
+
+        took = await it.drain()
+
+        assert took <= SETTINGS.deadline_seconds - SETTINGS.margin_seconds * 2 / 3
+        assert len(it.it.hub.connections) == 1
+        assert it.directory.withdrawn == [GATEWAY]
+
+
+async def test_many_clients_and_little_time_end_before_the_deadline_with_spread_returns() -> None:
+    settings = DrainSettings(settle_seconds=1, deadline_seconds=4, margin_seconds=1, return_spread_seconds=10)
+    async with scene(settings) as it:
+        links = await it.connect(500)
+
+        took = await it.drain()
+
+        assert took < 4
+        assert {link.closed for link in links} == {RESTART}
+        after_ms = sorted(int(str(link.slot["after_ms"])) for link in links)
+        assert after_ms[-1] == 10_001
+        assert len(set(after_ms)) == 500
+
+
+async def test_a_second_signal_closes_all_at_once_and_keeps_the_returns_spread() -> None:
+    async with scene() as it:
+        links = await it.connect(100)
+        draining = it.it.owner.start("drain", it.drain())
+        await asyncio.sleep(SETTINGS.settle_seconds + 1.05)
+        closed_before = sum(link.closed is not None for link in links)
+
+        it.drainer.hurry()
+        it.drainer.hurry()
+        took = await draining
+
+        assert closed_before == 11
+        assert {link.closed for link in links} == {RESTART}
+        assert max(link.closed_at or 0 for link in links) == pytest.approx(SETTINGS.settle_seconds + 1.05)
+        assert took < SETTINGS.settle_seconds + 1.05 + 0.2
+        assert len({link.slot["after_ms"] for link in links}) == 100
+
+
+async def test_a_second_signal_during_the_settling_shortens_that_too() -> None:
+    async with scene() as it:
+        links = await it.connect(3)
+        draining = it.it.owner.start("drain", it.drain())
+        await asyncio.sleep(0.5)
+
+        it.drainer.hurry()
+        took = await draining
+
+        assert took < 0.7
+        assert {link.closed for link in links} == {RESTART}
+
+
+async def test_in_a_hurry_a_stubborn_client_is_waited_for_a_second_only() -> None:
+    async with scene() as it:
+        await it.connect(1, answers=False)
+        it.drainer.hurry()
+
+        took = await it.drain()
+
+        assert took == pytest.approx(HURRIED_SECONDS, abs=0.1)
+
+
+async def test_a_client_that_was_being_let_in_is_told_and_closed_too() -> None:
+    async with scene() as it:
+        await it.connect(2, answers=False)
+        draining = it.it.owner.start("drain", it.drain())
+        await asyncio.sleep(SETTINGS.settle_seconds + 1)
+
+        (late,) = await it.connect(1)
+        await asyncio.sleep(0.2)
+
+        assert late.closed == RESTART
+        assert 1 <= int(str(late.slot["after_ms"])) <= 10_001
+        draining.cancel()
+        await settle()
+
+
+@pytest.mark.parametrize("trouble", ["is_down", "hangs"])
+async def test_it_ends_in_time_whatever_redis_does(trouble: str) -> None:
+    async with scene() as it:
+        links = await it.connect(10)
+        setattr(it.directory, trouble, True)
+        if trouble == "hangs":
+            it.release_seconds = 1_000
+
+        took = await it.drain()
+
+        assert {link.closed for link in links} == {RESTART}
+        assert took < SETTINGS.settle_seconds + 1 + SETTINGS.margin_seconds
+        assert it.directory.withdrawn == []
+
+
+async def test_it_returns_when_the_last_route_is_released() -> None:
+    async with scene() as it:
+        await it.connect(3)
+        it.release_seconds = 0.5
+
+        await it.drain()
+
+        assert it.it.log.routes == {}
+
+
+async def test_nobody_connected_means_only_the_settling() -> None:
+    async with scene() as it:
+        took = await it.drain()
+
+        assert took == pytest.approx(SETTINGS.settle_seconds, abs=0.01)
+        assert it.directory.withdrawn == [GATEWAY]
+
+
+async def test_after_the_end_the_gateway_never_announces_itself_again() -> None:
+    async with scene() as it:
+        announcing = it.it.owner.forever("members", it.members.run())
+        await it.drain()
+        before = len(it.directory.states)
+
+        await asyncio.sleep(60)
+
+        assert before >= 2
+        assert len(it.directory.states) == before
+        announcing.cancel()
+        await settle()
+
+
+async def test_seconds_left_count_from_the_first_signal() -> None:
+    async with scene() as it:
+        it.drainer.begin()
+        await asyncio.sleep(5)
+        it.drainer.begin()
+
+        assert it.drainer.seconds_left == pytest.approx(SETTINGS.deadline_seconds - 5)
+        await asyncio.sleep(100)
+        assert it.drainer.seconds_left == 0
