@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import uvloop
@@ -48,9 +48,8 @@ class Reader(asyncio.Protocol):
         ).encode()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        transport.write(self.request)
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's is one by its methods only
+        self.transport.write(self.request)
 
     def data_received(self, data: bytes) -> None:
         buffer = self.buffer + data if self.buffer else data
