@@ -82,6 +82,10 @@ class Oracle:
         known = None if truth is None else Truth([(line, seq, body) for line, seq, body in truth], uncertain or [])
         return {"results": [reader.result(known, head) for reader in self._pick(names)]}
 
+    async def texts(self, name: str) -> dict[str, Any]:
+        """What it shows: the text of each run."""
+        return {"texts": self._readers[name].view.texts("delta")}
+
     async def hold(self, names: list[str]) -> dict[str, Any]:
         for reader in self._pick(names):
             reader.hold()
