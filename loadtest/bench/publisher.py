@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine
 
 import uvloop
 
+from gateway.adapters.logs import set_up_logs
 from gateway.adapters.redis_store import RedisStore, StoreScripts
 from gateway.adapters.resp import Address, Client
 from gateway.domain.measures import Measures
@@ -92,6 +93,7 @@ async def main() -> None:
     parser.add_argument("--prefix", default="bench")
     arguments = parser.parse_args()
     settings = Settings()
+    set_up_logs(settings.log.model_copy(update={"level": "warning"}))
     scripts = StoreScripts.load(settings.retention, settings.limits, settings.routes, settings.redis)
     client = Client(
         Address.parse(arguments.redis_url), settings.redis, rng=random.Random(1), measures=Measures(), name="bench",
