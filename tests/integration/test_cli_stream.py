@@ -14,6 +14,7 @@ import pytest
 from gateway.domain.streams.dialects import OpenAiDialect
 from gateway.domain.streams.pieces import TextPiece
 from gateway.samples import LONG_ANSWER, REASONED_ANSWER, load_sample
+from loadtest.faults import RedisProxy
 from loadtest.processes import Gateway, Server
 
 DEADLINE_SECONDS = 45
@@ -104,9 +105,9 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @asynccontextmanager
-async def serving(server: Server, folder: Path, count: int, **settings: str) -> AsyncIterator[list[Gateway]]:
+async def serving(redis_url: str, folder: Path, count: int, **settings: str) -> AsyncIterator[list[Gateway]]:
     environ = {"RR_AUTH__MODE": "none"} | settings
-    gateways = [Gateway(f"gw-{n}", server.url, folder / f"gw-{n}.log", environ) for n in range(count)]
+    gateways = [Gateway(f"gw-{n}", redis_url, folder / f"gw-{n}.log", environ) for n in range(count)]
     try:
         await asyncio.gather(*(gateway.start() for gateway in gateways))
         yield gateways
@@ -131,7 +132,7 @@ async def test_a_stream_outlives_kill_9_of_one_gateway_after_the_other(server: S
     file.write_bytes(sample.chunks)
     size = len(sample.text.encode())
 
-    async with serving(server, tmp_path, 3) as gateways, Commands() as commands:
+    async with serving(server.url, tmp_path, 3) as gateways, Commands() as commands:
         tail = await commands.start("tail", "s", "--text", "--until-run-end", "--first-wait", "0.2", *urls(gateways))
         await tail.until("connected to")
         publish = await commands.start(
@@ -152,6 +153,49 @@ async def test_a_stream_outlives_kill_9_of_one_gateway_after_the_other(server: S
     assert json.loads(sent.out)["bytes"] == size
 
 
+@pytest.mark.fault
+async def test_lost_writes_are_published_again_and_shown_once(server: Server, tmp_path: Path) -> None:
+    """A replica that lacks the last writes takes over; the publisher still holds them, the reader has shown them."""
+    sample = load_sample(LONG_ANSWER)
+    file = tmp_path / "stream.jsonl"
+    file.write_bytes(sample.chunks)
+    replica = Server(tmp_path / "replica").start()
+    proxy = RedisProxy(server.target)
+    await proxy.start()
+    size = len(sample.text.encode())
+
+    try:
+        replica.follow(server)
+        async with serving(proxy.url, tmp_path, 1) as gateways, Commands() as commands:
+            tail = await commands.start("tail", "s", "--text", "--until-run-end", *urls(gateways))
+            await tail.until("connected to")
+            publish = await commands.start(
+                "publish",
+                "s",
+                str(file),
+                "--dialect",
+                "openai",
+                "--tokens-per-second",
+                "250",
+                "--json",
+                *urls(gateways),
+            )
+            await tail.until(size // 5)
+            replica.promote()
+            await tail.until(size // 3)
+            proxy.target = replica.target
+            proxy.cut()
+            received, sent = await commands.finish(tail), await commands.finish(publish)
+    finally:
+        await proxy.stop()
+        replica.end()
+
+    assert (received.code, sent.code) == (0, 0), received.err + sent.err
+    assert received.err.count("are gone (epoch_changed)") == 1
+    assert json.loads(sent.out)["lost_writes"] > 0
+    assert received.out == sample.text.encode()
+
+
 async def test_frames_and_reasoning_and_resuming_from_a_cursor(server: Server, tmp_path: Path) -> None:
     sample = load_sample(REASONED_ANSWER)
     pieces = OpenAiDialect().feed(sample.chunks)
@@ -159,7 +203,7 @@ async def test_frames_and_reasoning_and_resuming_from_a_cursor(server: Server, t
     file = tmp_path / "stream.jsonl"
     file.write_bytes(sample.chunks)
 
-    async with serving(server, tmp_path, 2) as (first, second), Commands() as commands:
+    async with serving(server.url, tmp_path, 2) as (first, second), Commands() as commands:
         sent = await commands.run("publish", "a/b ü", str(file), "--dialect", "openai", "--url", first.url)
         common = ("a/b ü", "--until-run-end", "--quiet", "--url", second.url)
         whole = await commands.run("tail", *common, "--from-start", "--frames")
@@ -186,7 +230,9 @@ async def test_tokens_of_the_command_line_open_the_session_that_they_cover(serve
     text.write_bytes("plain é\u2028text\r\n".encode())
 
     async with (
-        serving(server, tmp_path, 1, RR_AUTH__MODE="jwt", RR_CONFIG=str(config)) as (gateway,),
+        serving(
+            server.url, tmp_path, 1, RR_AUTH__MODE="jwt", RR_CONFIG=str(config), RR_SERVER__AUTH_TIMEOUT_SECONDS="0.5"
+        ) as (gateway,),
         Commands() as commands,
     ):
         sign = ("token", "--config", str(config), "--sub", "ann", "--session", "chat-*")

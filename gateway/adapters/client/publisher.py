@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import json
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -15,14 +14,13 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from gateway.adapters.client.address import check_base, producer_url, push_url, retry_after_seconds
+from gateway.adapters.client.address import check_base, producer_url, push_url
 from gateway.adapters.client.backoff import Backoff
 from gateway.adapters.client.batches import Batch, SendQueue
+from gateway.adapters.client.reply import Reply
 from gateway.adapters.client.settings import PUBLISHER_DEFAULTS, PublisherSettings
 from gateway.domain.streams.pieces import encode_json
 from gateway.domain.wire.errors import ErrorCode
-
-_RETRYABLE_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class PublishError(Exception):
@@ -47,32 +45,6 @@ class PublishTally:
     """Acknowledged messages that the log had lost and that were no longer held here."""
     seq: int = 0
     """Of the last message, in its session."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    """`status` 0: no answer. `is_unknown`: it may have taken effect all the same."""
-
-    status: int
-    body: dict[str, Any]
-    cause: str
-    is_unknown: bool = False
-    after_seconds: float | None = None
-
-    @property
-    def error(self) -> dict[str, Any]:
-        error = self.body.get("error")
-        return error if isinstance(error, dict) else {}
-
-    @property
-    def details(self) -> dict[str, Any]:
-        details = self.error.get("details")
-        return details if isinstance(details, dict) else {}
-
-    @property
-    def code(self) -> str | None:
-        code = self.error.get("code")
-        return code if isinstance(code, str) else None
 
 
 class Publisher:
@@ -206,7 +178,7 @@ class Publisher:
             self._changed.notify_all()
         self.tally.messages += len(batch.bodies)
 
-    def _check_results(self, reply: _Reply, count: int) -> None:
+    def _check_results(self, reply: Reply, count: int) -> None:
         results = reply.body.get("results")
         if not isinstance(results, list) or len(results) != count:
             raise PublishError("the gateway's answer does not fit what was sent: is it a RelayRouter of version 1?")
@@ -215,7 +187,7 @@ class Publisher:
                 raise PublishError(f"the gateway refused a message for good: {result.get('code')}")
             self.tally.seq = result.get("seq") or self.tally.seq
 
-    def _renew_or_raise(self, reply: _Reply, *, is_unknown: bool) -> None:
+    def _renew_or_raise(self, reply: Reply, *, is_unknown: bool) -> None:
         """Answers about the producer itself: nothing of the batch was written by this request."""
         if reply.code == ErrorCode.PRODUCER_UNKNOWN:
             self._on_trouble("the session no longer knows this producer: registering again")
@@ -231,7 +203,7 @@ class Publisher:
         else:
             raise PublishError(f"another publisher took over the name {self.name!r}")
 
-    def _expected(self, reply: _Reply) -> None:
+    def _expected(self, reply: Reply) -> None:
         number = reply.details.get("expected")
         if not isinstance(number, int) or number >= self._queue.next_number:
             raise PublishError(f"the gateway expects number {number}, which does not fit what it acknowledged")
@@ -255,29 +227,21 @@ class Publisher:
 
     # ---- requests ----------------------------------------------------------------------------------------------
 
-    async def _post(self, http: aiohttp.ClientSession, url_of: Callable[[str], URL], body: bytes) -> _Reply:
+    async def _post(self, http: aiohttp.ClientSession, url_of: Callable[[str], URL], body: bytes) -> Reply:
         url = url_of(self._urls[self._turn % len(self._urls)])
         try:
             async with http.post(url, data=body) as response:
-                text = await response.read()
-                return _Reply(
-                    response.status,
-                    _json_object(text),
-                    f"HTTP status {response.status}",
-                    # A server that failed in the middle of it may have appended.
-                    is_unknown=response.status >= 500,
-                    after_seconds=retry_after_seconds(response.headers),
-                )
+                return Reply.of(response.status, response.headers, await response.read())
         except aiohttp.ClientConnectorError as exc:
-            return _Reply(0, {}, str(exc))
+            return Reply(0, {}, str(exc))
         except (aiohttp.ClientError, OSError, TimeoutError) as exc:
             cause = str(exc) or f"no answer within {self._settings.request_seconds:g} s"
-            return _Reply(0, {}, cause, is_unknown=True)
+            return Reply(0, {}, cause, is_unknown=True)
 
-    async def _retry_or_raise(self, reply: _Reply) -> None:
+    async def _retry_or_raise(self, reply: Reply) -> None:
         """Wait before the same request goes out again, to the next URL. Raises PublishError when that is no use."""
         message = reply.error.get("message") or reply.cause
-        if reply.status and reply.status not in _RETRYABLE_STATUSES:
+        if reply.is_final:
             raise PublishError(f"the gateway refused it: {message}")
         now = self._clock()
         self._failing_since = now if self._failing_since is None else self._failing_since
@@ -292,14 +256,6 @@ class Publisher:
     def _note_success(self) -> None:
         self._failing_since = None
         self._backoff.reset()
-
-
-def _json_object(text: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 __all__ = ["MessageTooLarge", "PublishError", "PublishTally", "Publisher"]
