@@ -14,6 +14,8 @@ from gateway.settings import BusSettings
 
 HEADS_A_NOTICE = 500
 """About 40 KiB: one notice never blocks a channel for long."""
+MAX_HELD = 20_000
+"""Sessions held for one gateway; at the bound the notice goes out early."""
 _Heads = dict[bytes, HeadNotice]
 
 
@@ -37,6 +39,8 @@ class HeadsNotices:
             known = heads.get(ref.key)
             if known is None or known.line != notice.line or known.head < notice.head:
                 heads[ref.key] = notice
+                if len(heads) >= MAX_HELD:
+                    self.tell()
 
     async def run(self) -> None:
         """For ever."""
@@ -54,4 +58,4 @@ class HeadsNotices:
                 self.bus.publish(gateway, encode_heads(heads[first : first + HEADS_A_NOTICE]))
 
 
-__all__ = ["HEADS_A_NOTICE", "HeadsNotices"]
+__all__ = ["HEADS_A_NOTICE", "MAX_HELD", "HeadsNotices"]

@@ -4,7 +4,10 @@ Owns the sweep that closes local connections with 4401 (U03). With Redis away th
 """
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import structlog
 
 from gateway.core.hub import Hub
 from gateway.core.tasks import TaskOwner
@@ -13,17 +16,22 @@ from gateway.domain.wire.close_codes import CloseCode
 from gateway.domain.wire.ids import Tenant
 from gateway.ports import Clock, Directory, Revocations, StoreUnavailable
 
+log = structlog.get_logger()
+
 FRESH_SECONDS = 2.0
-"""So old may an answer be; with the round of a second a revocation is seen within 5 s even if its notice is lost."""
+"""So old may an answer be; with the rounds a revocation is seen within 5 s even if its notice is lost."""
 ROUND_SECONDS = 1.0
 FORGET_SECONDS = 60.0
 """Tenants that nobody asked for are forgotten."""
+SWEEP_A_TURN = 1_000
+"""Connections judged in one turn of the loop."""
 
 
 @dataclass(slots=True)
 class _Known:
     revocations: Revocations
     read_at: float
+    """When the read began: what was revoked later may be missing."""
     asked_at: float
 
 
@@ -36,21 +44,30 @@ class Revoker:
         self._owner = owner
         self._clock = clock
         self._known: dict[Tenant, _Known] = {}
+        self._reads: dict[Tenant, asyncio.Task[_Known | None]] = {}
+        self._changed: set[Tenant] = set()
+        self._is_taking_changes = False
 
     async def is_revoked(self, principal: Principal, session: str | None) -> bool:
         """Raises StoreUnavailable only when nothing is known of the tenant yet."""
-        now = self._clock()
-        known = self._known.get(principal.tenant)
-        if known is None or now - known.read_at > FRESH_SECONDS:
-            known = await self._read(principal.tenant)
-        known.asked_at = now
+        tenant = principal.tenant
+        known = self._known.get(tenant)
+        if known is None or self._clock() - known.read_at > FRESH_SECONDS:
+            known = await asyncio.shield(self._read(tenant))
+            if known is None:
+                raise StoreUnavailable("what was revoked cannot be read", outcome_unknown=False)
+        known.asked_at = self._clock()
         return judges(known.revocations, principal, session)
 
     def revocations_changed(self, tenant: Tenant) -> None:
         """A notice came: read now, and close what it means."""
-        self._owner.start("revocations", self._refresh([tenant]))
+        self._changed.add(tenant)
+        if not self._is_taking_changes:
+            self._is_taking_changes = True
+            self._owner.start("revocations", self._take_changes())
 
     async def run(self) -> None:
+        """Rounds, for ever."""
         while True:
             await asyncio.sleep(ROUND_SECONDS)
             await self.round()
@@ -62,34 +79,62 @@ class Revoker:
         for tenant in [t for t, known in self._known.items() if now - known.asked_at > FORGET_SECONDS]:
             if tenant not in tenants:
                 del self._known[tenant]
-        stale = [t for t in tenants if t not in self._known or now - self._known[t].read_at > FRESH_SECONDS]
+        stale = [t for t in tenants if t not in self._known or now - self._known[t].read_at >= FRESH_SECONDS]
         await self._refresh(stale)
 
-    async def _refresh(self, tenants: list[Tenant]) -> None:
+    async def _take_changes(self) -> None:
         try:
-            await asyncio.gather(*(self._read(tenant) for tenant in tenants))
-        except StoreUnavailable:
-            return  # the next round reads again
-        self._sweep(set(tenants))
+            while self._changed:
+                changed, self._changed = self._changed, set()
+                # A read that is under way may be older than the notice.
+                await _ended(self._reads[tenant] for tenant in changed if tenant in self._reads)
+                await self._refresh(changed)
+        finally:
+            self._is_taking_changes = False
 
-    async def _read(self, tenant: Tenant) -> _Known:
-        known = self._known.get(tenant)
-        now = self._clock()
+    async def _refresh(self, tenants: Iterable[Tenant]) -> None:
+        tenants = set(tenants)
+        await _ended(map(self._read, tenants))
+        await self._sweep(tenants)
+
+    def _read(self, tenant: Tenant) -> "asyncio.Task[_Known | None]":
+        """One read at a time for a tenant, however many ask. None: it failed, and nothing was known before."""
+        reading = self._reads.get(tenant)
+        if reading is None:
+            reading = self._reads[tenant] = self._owner.start("revocations", self._load(tenant))
+        return reading
+
+    async def _load(self, tenant: Tenant) -> _Known | None:
+        began_at = self._clock()
         try:
             revocations = await self._directory.revocations(tenant)
-        except StoreUnavailable:
-            if known is None:
-                raise
-            return known
-        fresh = self._known[tenant] = _Known(revocations, now, known.asked_at if known is not None else now)
-        return fresh
+        except StoreUnavailable as exc:
+            log.info("revocations_not_read", reason=exc.reason)
+            return self._known.get(tenant)
+        finally:
+            del self._reads[tenant]
+        before = self._known.get(tenant)
+        asked_at = began_at if before is None else before.asked_at
+        known = self._known[tenant] = _Known(revocations, began_at, asked_at)
+        return known
 
-    def _sweep(self, tenants: set[Tenant]) -> None:
-        for connection in list(self._hub.connections):
-            principal = connection.principal
-            known = self._known.get(principal.tenant) if principal.tenant in tenants else None
-            if known is not None and judges(known.revocations, principal, connection.session.ref.session):
+    async def _sweep(self, tenants: set[Tenant]) -> None:
+        known = {tenant: self._known[tenant].revocations for tenant in tenants if tenant in self._known}
+        revoked = {tenant: it for tenant, it in known.items() if it.users or it.sessions or it.tokens}
+        if not revoked:
+            return
+        for place, connection in enumerate(list(self._hub.connections), start=1):
+            revocations = revoked.get(connection.principal.tenant)
+            if revocations is not None and judges(revocations, connection.principal, connection.session.ref.session):
                 connection.begin_close(CloseCode.UNAUTHENTICATED, "revoked")
+            if not place % SWEEP_A_TURN:
+                await asyncio.sleep(0)
+
+
+async def _ended(tasks: "Iterable[asyncio.Task[_Known | None]]") -> None:
+    pending = list(tasks)
+    if pending:
+        await asyncio.wait(pending)
 
 
 def judges(revocations: Revocations, principal: Principal, session: str | None) -> bool:
@@ -102,4 +147,4 @@ def judges(revocations: Revocations, principal: Principal, session: str | None) 
     return any(at is not None and issued_at <= at for at in (by_user, by_session))
 
 
-__all__ = ["Revoker", "judges"]
+__all__ = ["FRESH_SECONDS", "ROUND_SECONDS", "Revoker", "judges"]
