@@ -81,11 +81,13 @@ class WebSocketLink:
         self._is_closing = False
         self._timer: asyncio.TimerHandle | None = None
         self._close_timeout_seconds = close_timeout_seconds
-        transport.set_write_buffer_limits(HIGH_MARK_BYTES, LOW_MARK_BYTES)
-        _set_options(self._socket)
+        if not transport.is_closing():
+            transport.set_write_buffer_limits(HIGH_MARK_BYTES, LOW_MARK_BYTES)
+            _set_options(self._socket)
 
     def write(self, frames: bytes) -> None:
-        if not self._is_closing:
+        # A peer's reset closes the transport before our reading side hears of it; uvloop's then raises on a write.
+        if not self._is_closing and not self._transport.is_closing():
             self._transport_write(frames)
 
     def unsent_bytes(self) -> int:

@@ -135,6 +135,8 @@ class WebSocketEndpoint:
                 self._measures.connects["accepted"] += 1
                 visit.begin(link)
             reason = await self._receive(ws, link, visit)
+        except ConnectionResetError:
+            return ws  # the client left before its upgrade was done: there is nobody to answer
         except Exception:
             if link is None:
                 raise
