@@ -101,6 +101,11 @@ else
   route.generation = generation
   store_route(ROUTES, client, route)
   redis.call('PEXPIRE', ROUTES, math.floor(LEASE_MS * 4 / 3))
+  if current then
+    live[client] = route
+    drop_unused_gateway(GWS, live, current.gateway)
+    drop_unused_gateway(GWS, live, current.previous_gateway)
+  end
 end
 keep_gateway(GWS, gateway, now + LEASE_MS, now)
 local known = read_client(CLIENTS, client)

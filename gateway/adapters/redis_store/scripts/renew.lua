@@ -27,9 +27,10 @@ for i = 4, #ARGV, 5 do
   local answer = 'l'
   if route then
     answer = 's'
-    local is_owner = owns(route, connection, generation)
+    -- The same connection under another generation: its restoration was told by a notice that got lost.
+    local is_owner = route.connection == connection
     if is_owner then
-      answer = 'k ' .. generation
+      answer = 'k ' .. route.generation
     elseif is_previous(route, connection, generation) then
       answer = 'k ' .. generation
       if tonumber(route.previous_until) <= now then
