@@ -572,7 +572,7 @@ async def test_a_token_that_ends_closes_and_one_renewed_in_band_does_not(guarded
         await ends.control("welcome")
         await stays.control("expiring")
         await ends.control("expiring")
-        await stays.send("auth", token=token())
+        await stays.send("auth", token=token(seconds=600))
         began = time.monotonic()
         assert (await ends.closed())[0] == 4401
         assert time.monotonic() - began < 3
