@@ -34,14 +34,13 @@ from gateway.ports import (
 
 _ATTEMPTS: Final = 3
 """Of a call that finds its session missing or on another server, with an `enter` between."""
-_NONCE_ALPHABET: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 Argument = bytes | str | int
 
 
 def _nonces() -> str:
     """Ten characters for an epoch and eight for a fork, in case one begins."""
-    return "".join(secrets.choice(_NONCE_ALPHABET) for _ in range(18))
+    return secrets.token_hex(9)  # one draw: every claim and renewal brings them
 
 
 class RedisStore:

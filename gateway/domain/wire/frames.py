@@ -7,22 +7,24 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from gateway.domain.sessions.position import Gap
 from gateway.domain.wire.cursor import Cursor
 
 _BEFORE_TIMESTAMP: Final = len('{"type":"text","seq":,"timestamp":')
 _MAX_PREFIX: Final = _BEFORE_TIMESTAMP + 2 * 16
 """seq and timestamp stay below 2^53: at most 16 digits each."""
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_encode = msgspec.json.Encoder().encode
+_encode_any_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 def encode_json(value: Any) -> bytes:
     """Compact UTF-8. What cannot be UTF-8 (a lone surrogate) becomes U+FFFD (A12)."""
-    text = _encode(value)
     try:
-        return text.encode()
+        return _encode(value)
     except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+        return _encode_any_text(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
 def control_frame(session_id: str, timestamp_ms: int, payload: Mapping[str, Any]) -> bytes:
