@@ -80,11 +80,11 @@ class Stage:
         self._stack.push_async_callback(proxy.stop)
         return proxy
 
-    async def gateway(self, redis_url: str, **settings: str) -> Gateway:
+    async def gateway(self, redis_url: str, *, port: int = 0, **settings: str) -> Gateway:
         """`settings`: `routes__lease_seconds="6"`."""
         name = self._name("gw")
         environ = {**SHORT_TIMES, **{f"RR_{key.upper()}": value for key, value in settings.items()}}
-        gateway = Gateway(name, redis_url, self.folder / f"{name}.log", environ)
+        gateway = Gateway(name, redis_url, self.folder / f"{name}.log", environ, port=port)
         self.gateways.append(gateway)
         self._stack.push_async_callback(gateway.end)
         return await gateway.start()
