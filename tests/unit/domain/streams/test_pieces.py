@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gateway.domain.streams.pieces import SurrogateMender, encode_json, split_text
 
-ANY_TEXT = st.text(st.characters(), max_size=60)
+ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=60)
 WITH_SURROGATES = st.text(st.characters() | st.characters(categories=["Cs"]), max_size=30)
 
 
