@@ -121,16 +121,22 @@ class Door:
     async def enter(self, request: ConnectRequest, principal: Principal) -> Visit:
         """Claims the route. The caller begins the visit, or ends it. Raises RelayError, StoreUnavailable."""
         ref = await self._access.subscriber(principal, request.session)
-        try:
-            async with asyncio.timeout(HANDSHAKE_WAIT_SECONDS):
-                await self._handshakes.acquire()
-        except TimeoutError:
-            raise RelayError(ErrorCode.BUSY, "too many clients are connecting, try again") from None
+        await self._wait_for_turn()
         try:
             async with self._hub.resume.budget.share(self._hub.resume.page_bytes):
                 return await self._claim(ref, request, principal)
         finally:
             self._handshakes.release()
+
+    async def _wait_for_turn(self) -> None:
+        if not self._handshakes.locked():
+            await self._handshakes.acquire()
+            return
+        try:
+            async with asyncio.timeout(HANDSHAKE_WAIT_SECONDS):
+                await self._handshakes.acquire()
+        except TimeoutError:
+            raise RelayError(ErrorCode.BUSY, "too many clients are connecting, try again") from None
 
     async def _claim(self, ref: SessionRef, request: ConnectRequest, principal: Principal) -> Visit:
         await self._directory.note_user_session(ref.tenant, principal.user, ref.session, self._index_seconds)

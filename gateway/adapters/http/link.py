@@ -6,6 +6,7 @@ Must never be mixed with aiohttp's own sending: `RelayWebSocket` only receives.
 
 import asyncio
 import socket
+import sys
 from struct import Struct
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ _TCP_INFO: Final = getattr(socket, "TCP_INFO", None)
 _last_data_recv = Struct("=52xI").unpack
 """struct tcp_info: tcpi_last_data_recv, ms since the last data from the peer."""
 _NO_CODE: Final = 1005
+_INHERITS: Final = sys.platform == "linux"
 
 
 class RelayWebSocket(web.WebSocketResponse):
@@ -83,7 +85,8 @@ class WebSocketLink:
         self._close_timeout_seconds = close_timeout_seconds
         if not transport.is_closing():
             transport.set_write_buffer_limits(HIGH_MARK_BYTES, LOW_MARK_BYTES)
-            _set_options(self._socket)
+            if not _INHERITS:
+                tune(self._socket)
 
     def write(self, frames: bytes) -> None:
         # A peer's reset closes the transport before our reading side hears of it; uvloop's then raises on a write.
@@ -148,13 +151,14 @@ class WebSocketLink:
             self._timer.cancel()
 
 
-def _set_options(sock: Any) -> None:
+def tune(sock: Any) -> None:
+    """Small buffers below ours. Linux hands a listening socket's options on to those that it accepts."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, NOT_SENT_BYTES)
     except OSError:
-        return  # no TCP socket, or one that is gone: nothing depends on it
+        return  # no TCP socket: nothing depends on it
 
 
-__all__ = ["CLOSE_TIMEOUT_SECONDS", "LINGER_SECONDS", "RelayWebSocket", "WebSocketLink"]
+__all__ = ["CLOSE_TIMEOUT_SECONDS", "LINGER_SECONDS", "RelayWebSocket", "WebSocketLink", "tune"]

@@ -2,13 +2,13 @@
 
 import asyncio
 import random
-import socket
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from gateway.adapters.http.admin import AdminApi
 from gateway.adapters.http.errors import Handler, border, error_response
+from gateway.adapters.http.link import tune
 from gateway.adapters.http.origins import Origins
 from gateway.adapters.http.parts import PublicParts
 from gateway.adapters.http.producer_api import ProducerApi
@@ -70,6 +70,8 @@ class Listener:
             return _Protocol(server, loop, self._settings, self._rng)
 
         self._listening = await loop.create_server(protocol, host.strip("[]"), port, backlog=BACKLOG)
+        for sock in self._listening.sockets:
+            tune(sock)
         bound: int = self._listening.sockets[0].getsockname()[1]
         return bound
 
@@ -110,9 +112,6 @@ class _Protocol(RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        sock = transport.get_extra_info("socket")
-        if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # aiohttp's idle timer runs until the first request is whole: for that one it is the header time-out.
         if self._keepalive_handle is not None:
             self._keepalive_handle.cancel()

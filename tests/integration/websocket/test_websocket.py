@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import struct
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -337,6 +338,16 @@ async def test_a_frame_without_a_mask_is_answered_or_ended_by_the_protocol(world
     async with raw_socket(world) as (reader, writer):
         writer.write(bytes((0xB1, 0x00)))  # reserved bits
         assert await raw_close(reader) == 1002
+
+
+async def test_little_can_not_be_recalled_from_the_kernel(world: World) -> None:
+    async with raw_socket(world):
+        (connection,) = world.gateway.hub.connections
+        sock = connection.link._socket
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 2 * 64 * 1024  # Linux counts its own overhead
+        assert sock.getsockopt(socket.IPPROTO_TCP, 25) == 16 * 1024  # TCP_NOTSENT_LOWAT
+        assert 0 <= connection.link.idle_seconds() < 5
 
 
 # ---- admission ----------------------------------------------------------------------------------------------------
