@@ -30,8 +30,9 @@ class Finished(NamedTuple):
 class Command:
     """One `relayrouter` process; what it prints is kept as it comes."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, arguments: tuple[str, ...]) -> None:
         self.process = process
+        self.arguments = arguments
         self.out = bytearray()
         self.err = bytearray()
 
@@ -72,6 +73,7 @@ class Commands:
         for command, pump in self._started:
             if command.process.returncode is None:
                 command.process.kill()
+                sys.stderr.write(f"ended by the test: {command.arguments}\n{command.says}\n")
             await pump
 
     async def start(self, *arguments: str) -> Command:
@@ -85,7 +87,7 @@ class Commands:
             stderr=pipe,
             env=environ,
         )
-        command = Command(process)
+        command = Command(process, arguments)
         self._started.append((command, asyncio.create_task(command.pump())))
         return command
 
