@@ -1,6 +1,7 @@
 """Runs one gateway in this process: embedded server, signals, drain, exit code. Called by `relayrouter serve`."""
 
 import asyncio
+import gc
 import json
 import os
 import resource
@@ -68,6 +69,13 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def _calm_garbage_collector() -> None:
+    """What is loaded stays; looking for cycles after every 700 objects costs a fifth of a connect, and finds none."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
 async def _run(settings: Settings, options: ServeOptions, server: EmbeddedServer | None = None) -> int:
     loop = asyncio.get_running_loop()
     asked_to_stop = asyncio.Event()
@@ -78,6 +86,7 @@ async def _run(settings: Settings, options: ServeOptions, server: EmbeddedServer
         asked_to_stop.set()
 
     gateway = Gateway(settings, on_incident)
+    _calm_garbage_collector()
     if server is not None:
         server.on_exit = lambda _code: _call_in(loop, lambda: on_incident("embedded-valkey"))
 

@@ -132,6 +132,13 @@ class Door:
         if not self._handshakes.locked():
             await self._handshakes.acquire()
             return
+        await self._take_turn()
+
+    async def _take_turn(self) -> None:
+        """Raises RelayError when it does not come in time. No timer while there is no queue."""
+        if not self._handshakes.locked():
+            await self._handshakes.acquire()
+            return
         try:
             async with asyncio.timeout(HANDSHAKE_WAIT_SECONDS):
                 await self._handshakes.acquire()
