@@ -144,6 +144,34 @@ class Oracle:
             await asyncio.gather(*(connect(number) for number in range(count)))
         return {"outcomes": dict(outcomes), "welcomed": welcomed, "slowest_seconds": max(times)}
 
+    async def watch_ends(self, seconds: float) -> dict[str, Any]:
+        """Until every socket of the storm was closed by the server: which codes, and how many were told before."""
+        sockets, self._storm = self._storm, []
+        closes: Counter[str] = Counter()
+        told = 0
+
+        async def watch(ws: WebSocket) -> None:
+            nonlocal told
+            was_told = False
+            try:
+                while True:
+                    for frame in await ws.frames():
+                        if frame.op is Op.TEXT:
+                            was_told = was_told or json.loads(frame.payload)["payload"]["kind"] == "reconnect_later"
+                        elif frame.op is Op.CLOSE:
+                            closes[str(frame.close_code)] += 1
+                            told += was_told
+                            ws.send(Op.CLOSE, frame.payload[:2])
+                            return
+            except Broken:
+                closes["1006"] += 1
+            finally:
+                await ws.shut()
+
+        async with asyncio.timeout(seconds):
+            await asyncio.gather(*(watch(ws) for ws in sockets))
+        return {"closes": dict(closes), "told": told}
+
     async def calm(self) -> dict[str, Any]:
         """All sockets of the storm leave in order."""
         sockets, self._storm = self._storm, []

@@ -125,4 +125,13 @@ class HttpConnection:
             writer.transport.abort()
 
 
-__all__ = ["Answer", "HttpConnection", "NoAnswer", "read_answer_head", "read_body"]
+async def ask_once(url: str, method: str, path: str, body: Any = None, **how: Any) -> Answer:
+    """One request on a connection of its own. Raises NoAnswer."""
+    connection = HttpConnection(url)
+    try:
+        return await connection.ask(method, path, body, **how)
+    finally:
+        connection.close()
+
+
+__all__ = ["Answer", "HttpConnection", "NoAnswer", "ask_once", "read_answer_head", "read_body"]

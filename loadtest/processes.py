@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import redis
 
-from loadtest.plain_http import Answer, HttpConnection
+from loadtest.plain_http import Answer, ask_once
 
 READY_SECONDS: Final = 25.0
 SERVER_READY_SECONDS: Final = 15.0
@@ -241,11 +241,7 @@ class Gateway:
 
     async def admin(self, path: str, timeout_seconds: float = 5) -> Answer:
         """Raises NoAnswer."""
-        connection = HttpConnection(self.admin_url)
-        try:
-            return await connection.ask("GET", path, timeout_seconds=timeout_seconds)
-        finally:
-            connection.close()
+        return await ask_once(self.admin_url, "GET", path, timeout_seconds=timeout_seconds)
 
     async def metric(self, name: str, **labels: str) -> float:
         """Sum of the samples with these labels; the name as a scrape shows it, without the prefix."""

@@ -89,7 +89,7 @@ class Stage:
         self._stack.push_async_callback(gateway.end)
         return await gateway.start()
 
-    async def start_gateways(self, count: int, redis_url: str, **settings: str) -> list[Gateway]:
+    async def start_gateways(self, count: int, redis_url: str, **settings: Any) -> list[Gateway]:
         return list(await asyncio.gather(*(self.gateway(redis_url, **settings) for _ in range(count))))
 
     def publisher(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from loadtest.plain_http import HttpConnection
+from loadtest.plain_http import ask_once
 from loadtest.processes import Gateway
 from loadtest.publisher import Publisher
 from loadtest.stage import Stage, assert_flawless, assert_texts
@@ -25,11 +25,7 @@ def percentile(verdicts: list[Verdict], share: float) -> float:
 
 
 async def first_retained(gateway: Gateway, session: str) -> int:
-    connection = HttpConnection(gateway.url)
-    try:
-        return int((await connection.ask("GET", f"/v1/sessions/{session}")).json()["first"])
-    finally:
-        connection.close()
+    return int((await ask_once(gateway.url, "GET", f"/v1/sessions/{session}")).json()["first"])
 
 
 async def peak(gateway: Gateway, name: str, stop: asyncio.Event) -> float:
