@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from gateway.adapters.embedded.program import program_environment
+
 READY_SECONDS = 20
 SERVER_CORE, LOAD_CORE = 0, 1
 
@@ -88,6 +90,7 @@ def valkey(core: int = LOAD_CORE) -> Iterator[tuple[str, int]]:
         process = subprocess.Popen(
             [valkey_program(), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder],
             stdout=subprocess.DEVNULL,
+            env=program_environment(os.environ),
             preexec_fn=lambda: pin(core),  # noqa: PLW1509 - a benchmark has one thread
         )
         try:

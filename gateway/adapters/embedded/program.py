@@ -3,7 +3,7 @@
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from gateway.domain.operator_error import OperatorError
@@ -59,3 +59,10 @@ def _major_version(program: Path) -> int | None:
         return None
     match = _VERSION.search(answer.stdout)
     return int(match[1]) if match else None
+
+
+def program_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """`environ` for the server. It may use glibc's allocator, whose cache of 7 chunks a size is too small for what one
+    script allocates: with more of them an append costs a tenth less. With another allocator the variable does nothing.
+    """
+    return {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=2000"} | dict(environ)

@@ -19,7 +19,7 @@ from typing import Literal, Self
 
 from gateway.adapters.embedded import launcher
 from gateway.adapters.embedded.data_dir import DataDir
-from gateway.adapters.embedded.program import find_program
+from gateway.adapters.embedded.program import find_program, program_environment
 from gateway.domain.operator_error import OperatorError
 
 LaunchMode = Literal["pdeathsig", "guard"]
@@ -130,6 +130,7 @@ class EmbeddedServer:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(self._data_dir.server_fd,),
+                env=program_environment(os.environ),
                 # A Ctrl-C at the terminal is for us: the server stops after our clients. Not a session of its
                 # own, because a stopped server must be continued, and so ended, when we die (see launcher).
                 process_group=0,
