@@ -18,7 +18,7 @@
 
 local call, format = redis.call, string.format
 local META, LOG, RUNS = KEYS[1], KEYS[2], KEYS[4]
-local field, epoch, number, options = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
+local field, epoch, number, options = ARGV[2], ARGV[3], ARGV[4] + 0, ARGV[5]
 local meta = call('HMGET', META, 'inc', 'line', 'head', 'ts', 'lost', 'bytes', 'freed', field)
 if meta[1] ~= ARGV[1] or not meta[3] then
   return 'm'
@@ -29,15 +29,15 @@ if VERIFY_EVERY_CALL then
     return 'm'
   end
 end
-local line, head, ts, record = meta[2], tonumber(meta[3]), tonumber(meta[4]), meta[8]
+local line, head, ts, record = meta[2], meta[3] + 0, meta[4] + 0, meta[8]
 local time = call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
 
 -- Gateways with a live lease; the others are forgotten.
 local channels, gateways = {}, ''
 local leases = call('HGETALL', KEYS[3])
 for i = 1, #leases, 2 do
-  if tonumber(leases[i + 1]) > now then
+  if leases[i + 1] + 0 > now then
     channels[#channels + 1] = 'rr:ch:' .. leases[i]
     gateways = gateways .. '\n' .. leases[i]
   else
@@ -45,18 +45,21 @@ for i = 1, #leases, 2 do
   end
 end
 
--- Who appends: the next number of a known epoch, or something unusual. `rest` of a record is what stands after its last
--- number.
-local known_epoch, last, rest
+-- Who appends: the next number of a known epoch whose last one was appended, or something unusual.
+local known_epoch, last, shift, segments
 if record then
-  known_epoch, last, rest = string.match(record, '^(%d+) (%d+)( .*)$')
-  last = tonumber(last)
+  known_epoch, last, shift, segments = string.match(record, '^(%d+) (%d+) =(%-?%d+) (.*)$')
 end
 local first_item, upto, repeats = 6, number - 1 + (#ARGV - 5) / 4, ''
 local first_number, owner, seen_key = number, '', ''
 if known_epoch ~= epoch or number ~= last + 1 or (options ~= '' and options ~= 'r') then
   -- include: lib_server
   -- include: lib_producers
+  if record then
+    local what
+    known_epoch, last, what, segments = string.match(record, RECORD)
+    last = tonumber(last)
+  end
   local code, registers, refusal = '', string.sub(options, 1, 1) == 'r', nil
   if options == 'x' or options == 'rx' then
     owner, seen_key, code, first_item = ARGV[6], ARGV[7], ARGV[8], 10
@@ -68,7 +71,7 @@ if known_epoch ~= epoch or number ~= last + 1 or (options ~= '' and options ~= '
     elseif record and tonumber(known_epoch) > tonumber(epoch) then
       refusal = 'f'
     end
-    last, rest = 0, nil
+    last, segments = 0, ''
   end
   local function answer(answers)
     return 'a\n' .. line .. '\n' .. digits(head) .. (#channels > 0 and '\n1\n' or '\n0\n') .. answers .. gateways
@@ -83,7 +86,7 @@ if known_epoch ~= epoch or number ~= last + 1 or (options ~= '' and options ~= '
       answers[i] = i <= tonumber(seen_count) and '=' .. digits(first_seq + i - 1) or '='
     end
     if not refusal and number == last + 1 then
-      remember(META, field, record, rest, epoch, number, upto, '=' .. digits(first_seq - number))
+      remember(META, field, record, segments, epoch, number, upto, '=' .. digits(first_seq - number))
     end
     return answer(table.concat(answers, ' '))
   end
@@ -95,13 +98,13 @@ if known_epoch ~= epoch or number ~= last + 1 or (options ~= '' and options ~= '
     return 'e\n' .. digits(last + 1)
   end
   while first_number <= last and first_number <= upto do
-    repeats = repeats .. recall(first_number, last, rest) .. ' '
+    repeats = repeats .. recall(first_number, last, segments) .. ' '
     first_number = first_number + 1
   end
   if first_number > upto then
     return answer(repeats)
   elseif code ~= '' then
-    remember(META, field, record, rest, epoch, first_number, upto, '!' .. code .. '@' .. digits(head))
+    remember(META, field, record, segments, epoch, first_number, upto, '!' .. code .. '@' .. digits(head))
     return answer(repeats .. string.rep('!' .. code .. ' ', upto - first_number + 1))
   end
   first_item = first_item + (first_number - number) * 4
@@ -124,7 +127,7 @@ for i = first_item, #ARGV, 4 do
     if state[1] == 'e' then
       -- include: lib_server
       -- include: lib_producers
-      remember(META, field, record, rest, epoch, first_number, upto, '!run_ended@' .. digits(head))
+      remember(META, field, record, segments, epoch, first_number, upto, '!run_ended@' .. digits(head))
       return 'x\n' .. digits(first_number - number + (i - first_item) / 4)
     end
     if string.sub(ARGV[i], 1, 1) == 'e' then
@@ -134,16 +137,17 @@ for i = first_item, #ARGV, 4 do
 end
 
 -- From here on everything is written.
-local lost, bytes, freed = tonumber(meta[5]), tonumber(meta[6]), tonumber(meta[7])
+local lost, bytes, freed = meta[5] + 0, meta[6] + 0, meta[7] + 0
 local freed_before, log_began = freed, head == 0
 local stamp = format('%d', ts > now and ts or now)
 local first_seq = head + 1
-local receivers, seq = 0, ''
+local receivers, seq, first_seq_text = 0, nil, nil
 
 for i = first_item, #ARGV, 4 do
   local class, run, text_bytes, at, at_member = ARGV[i], ARGV[i + 1], ARGV[i + 2], '', '}}'
   head = head + 1
   seq = format('%d', head)
+  first_seq_text = first_seq_text or seq
   if run ~= '' then
     local state = states[run]
     state[5] = state[5] or head
@@ -199,14 +203,14 @@ for i = first_item, #ARGV, 4 do
 end
 
 -- A producer's record changes in its last number only as long as its messages follow each other in the session.
-local what = '=' .. format('%d', first_seq - first_number)
-if rest and string.sub(rest, 2, #what + 2) == what .. ' ' then
-  call('HSET', META, 'head', seq, 'ts', stamp, 'lost', lost, 'bytes', bytes, field, epoch .. ' ' .. format('%d', upto) .. rest)
+if shift and known_epoch == epoch and first_seq - first_number == shift + 0 then
+  call('HSET', META, 'head', seq, 'ts', stamp, 'lost', lost, 'bytes', bytes, field,
+    epoch .. ' ' .. (upto == number and ARGV[4] or format('%d', upto)) .. ' =' .. shift .. ' ' .. segments)
 else
   -- include: lib_server
   -- include: lib_producers
   call('HSET', META, 'head', seq, 'ts', stamp, 'lost', lost, 'bytes', bytes)
-  remember(META, field, record, rest, epoch, first_number, upto, what)
+  remember(META, field, record, segments, epoch, first_number, upto, '=' .. digits(first_seq - first_number))
 end
 if freed ~= freed_before then
   call('HSET', META, 'freed', freed)
@@ -229,7 +233,7 @@ if seen_key ~= '' then
     call('HDEL', KEYS[6], oldest)
   end
   call('HSET', KEYS[6], slot, 'k' .. seen_key, 'k' .. seen_key,
-    digits(first_seq) .. ' ' .. digits(upto - number + 1) .. ' ' .. stamp)
+    first_seq_text .. ' ' .. digits(upto - number + 1) .. ' ' .. stamp)
   keep(KEYS[6], SEEN_MS)
 end
 
@@ -248,5 +252,5 @@ if ts < now - now % LOG_STEP_MS or ts > now or log_began then
   end
 end
 
-return 'a\n' .. line .. '\n' .. seq .. (receivers > 0 and '\n1\n' or '\n0\n') .. repeats .. '+' .. format('%d', first_seq)
+return 'a\n' .. line .. '\n' .. seq .. (receivers > 0 and '\n1\n' or '\n0\n') .. repeats .. '+' .. first_seq_text
   .. gateways

@@ -62,11 +62,10 @@ local function add_producer(meta, field, record)
   redis.call('HSET', meta, field, record)
 end
 
--- Store that numbers from `first` to `upto` were answered `what`. `record` is what was stored, `rest` what stood in it after
--- the last number, if it is of the same epoch.
-local function remember(meta, field, record, rest, epoch, first, upto, what)
-  local segments = extend(rest and string.match(rest, '^ [^ ]* (.*)$') or '', first, what, upto)
-  local changed = epoch .. ' ' .. digits(upto) .. ' ' .. what .. ' ' .. segments
+-- Store that numbers from `first` to `upto` were answered `what`. `record` is what was stored; its segments count if it is of
+-- the same epoch.
+local function remember(meta, field, record, segments, epoch, first, upto, what)
+  local changed = epoch .. ' ' .. digits(upto) .. ' ' .. what .. ' ' .. extend(segments, first, what, upto)
   if record then
     redis.call('HSET', meta, field, changed)
   else
