@@ -1,13 +1,15 @@
 """One client's connection: its state, its position in the log, and what may be written to it (G1, G6, G7).
 
 Synchronous: it never waits for the client. Reading the log for it is the work of resume and repair, which are the only
-ones beside the hub that move its position. Called also by heartbeats, renewals, drainer, door and inbound.
+ones beside the hub that move its position. Called also by heartbeats, renewals, drainer, door and visit.
 """
 
 import asyncio
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from gateway.core.held import HeldFrames
+from gateway.core.local_session import NO_LINE, LocalSession
 from gateway.domain.access.principal import Principal
 from gateway.domain.measures import Measures
 from gateway.domain.sessions.liveness import Liveness
@@ -16,14 +18,13 @@ from gateway.domain.sessions.position import Gap, Verdict, hole, judge
 from gateway.domain.sessions.states import State, Step, next_state
 from gateway.domain.sessions.window import AckWindow
 from gateway.domain.wire.close_codes import CloseCode
-from gateway.domain.wire.cursor import Cursor, Line
-from gateway.domain.wire.frames import control_frame, forked_payload, gap_payload, session_mark
-from gateway.domain.wire.ids import ClientId, ConnectionId, SessionRef
+from gateway.domain.wire.cursor import Cursor
+from gateway.domain.wire.frames import control_frame, forked_payload, gap_payload
+from gateway.domain.wire.ids import ClientId, ConnectionId
 from gateway.domain.wire.ws_frames import encode_text
 from gateway.ports import Clock, Link, RenewClient
 from gateway.settings import LimitSettings, LivenessSettings
 
-NO_LINE = Line(b"")
 CATCHING_UP = (State.RECOVERING, State.LAGGING)
 CHECK_BYTES = 16 * 1024
 """The link's backlog is looked at once for so many bytes written, so it may be above its limit by as much."""
@@ -59,52 +60,6 @@ class Shared:
         self.clock = clock
         self.wall_clock = wall_clock
         self.resumer = resumer
-
-
-class LocalSession:
-    """One session that has connections here, and how far anything told us it is."""
-
-    __slots__ = ("connections", "head_seen", "key", "line", "mark", "ref", "repair")
-
-    def __init__(self, ref: SessionRef) -> None:
-        self.ref = ref
-        self.key: bytes = ref.key
-        self.mark = session_mark(ref.session)
-        self.line = NO_LINE
-        """The newest line that a claim or a page named."""
-        self.head_seen = 0
-        """Highest seq on `line` that anything told us of."""
-        self.connections: list[Connection] = []
-        self.repair: HeldFrames | None = None
-        """While a repair reads: what arrived meanwhile and did not follow."""
-
-    def note(self, log: LogState) -> None:
-        """The log said so itself: it overrules what notices said."""
-        self.line = log.line
-        self.head_seen = log.head
-
-
-class HeldFrames:
-    """Live frames kept while the log is read, up to a bound in bytes; beyond it all are dropped and read again."""
-
-    __slots__ = ("_bytes", "_max_bytes", "frames", "is_overflown")
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._bytes = 0
-        self.frames: list[tuple[bytes, int, bytes]] = []
-        """(line, seq, encoded frame) as they came."""
-        self.is_overflown = False
-
-    def hold(self, line: bytes, seq: int, text: bytes) -> None:
-        if self.is_overflown:
-            return
-        self._bytes += len(text)
-        if self._bytes > self._max_bytes:
-            self.is_overflown = True
-            self.frames.clear()
-        else:
-            self.frames.append((line, seq, text))
 
 
 class Connection:
@@ -483,4 +438,4 @@ class Connection:
         await self._shared.resumer.reclaim(self)
 
 
-__all__ = ["CATCHING_UP", "NO_LINE", "Connection", "HeldFrames", "LocalSession", "Resumer", "Shared"]
+__all__ = ["CATCHING_UP", "Connection", "LocalSession", "Resumer", "Shared"]

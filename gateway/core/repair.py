@@ -5,7 +5,9 @@ One read per session, however many clients it has; what arrives meanwhile is hel
 
 import random
 
-from gateway.core.connection import Connection, HeldFrames, LocalSession
+from gateway.core.connection import Connection
+from gateway.core.held import HeldFrames
+from gateway.core.local_session import LocalSession
 from gateway.core.pauses import Pauses
 from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures

@@ -1,0 +1,27 @@
+"""Live frames that wait while the log is read for a connection or a session: bounded, in the order they came."""
+
+
+class HeldFrames:
+    """Live frames kept while the log is read, up to a bound in bytes; beyond it all are dropped and read again."""
+
+    __slots__ = ("_bytes", "_max_bytes", "frames", "is_overflown")
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self.frames: list[tuple[bytes, int, bytes]] = []
+        """(line, seq, encoded frame) as they came."""
+        self.is_overflown = False
+
+    def hold(self, line: bytes, seq: int, text: bytes) -> None:
+        if self.is_overflown:
+            return
+        self._bytes += len(text)
+        if self._bytes > self._max_bytes:
+            self.is_overflown = True
+            self.frames.clear()
+        else:
+            self.frames.append((line, seq, text))
+
+
+__all__ = ["HeldFrames"]
