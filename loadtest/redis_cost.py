@@ -1,0 +1,132 @@
+"""What one script costs the server: its own CPU time over many pipelined calls. Run: `python -m loadtest.redis_cost`.
+
+Commands are packed before the clock starts, so that the server never waits for us; the best of three rounds counts,
+because another process on the machine can only make a round dearer.
+"""
+
+import argparse
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import hiredis
+
+from gateway.adapters.redis_store import StoreScripts
+from gateway.adapters.redis_store.keys import session_keys
+from gateway.domain.wire.ids import SessionId, SessionRef, Tenant
+from gateway.settings import Settings
+from loadtest.bench.processes import valkey
+
+BATCH = 500
+ROUNDS = 3
+GATEWAY = "gateway-0-0123456789abcdef"
+SESSION = SessionRef(Tenant("default"), SessionId("chat-42"))
+KEYS = session_keys(SESSION)
+BODY = ',"session_id":"chat-42","payload":{"kind":"delta","run":"run-1","text":"' + "x" * 160 + '"'
+
+Words = Sequence[str | bytes | int]
+
+
+class Link:
+    """A blocking connection."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self._reader = hiredis.Reader()
+
+    def call(self, *words: str | bytes | int) -> object:
+        self.socket.sendall(hiredis.pack_command(tuple(words)))
+        return self.replies(1)[0]
+
+    def replies(self, count: int) -> list[object]:
+        found: list[object] = []
+        while len(found) < count:
+            reply = self._reader.gets()
+            if reply is False:
+                self._reader.feed(self.socket.recv(1 << 20))
+            elif isinstance(reply, Exception):
+                raise reply
+            else:
+                found.append(reply)
+        return found
+
+    def server_cpu_seconds(self) -> float:
+        info = self.call("INFO", "cpu")
+        assert isinstance(info, bytes)
+        return sum(float(value) for value in re.findall(rb"used_cpu_(?:user|sys):([0-9.]+)", info))
+
+
+@contextmanager
+def subscriber(port: int) -> Iterator[None]:
+    """One gateway that listens."""
+    link = Link(port)
+    link.call("SUBSCRIBE", f"rr:ch:{GATEWAY}")
+    thread = threading.Thread(target=_drain, args=(link.socket,), daemon=True)
+    thread.start()
+    yield
+    link.socket.shutdown(socket.SHUT_RDWR)
+    thread.join()
+
+
+def _drain(link: socket.socket) -> None:
+    while link.recv(1 << 20):
+        pass
+
+
+def cost_us(link: Link, port: int, calls: int, make: Callable[[int], Words], warm_up: int) -> float:
+    """The best round's microseconds a call; `make` gives the words of call number 1, 2, ..."""
+    number, best = 0, float("inf")
+    with subscriber(port):
+        for measured in [warm_up, *[calls] * ROUNDS]:
+            batches = []
+            for _ in range(0, measured, BATCH):
+                batches.append(b"".join(hiredis.pack_command(tuple(make(number + i + 1))) for i in range(BATCH)))
+                number += BATCH
+            before = link.server_cpu_seconds()
+            for batch in batches:
+                link.socket.sendall(batch)
+                link.replies(BATCH)
+            if measured is not warm_up:
+                best = min(best, (link.server_cpu_seconds() - before) / (len(batches) * BATCH) * 1e6)
+    return best
+
+
+def appends(link: Link, scripts: StoreScripts, messages: int, *, has_run: bool) -> Callable[[int], Words]:
+    """A session with one subscribed gateway and a producer whose numbers begin at 1."""
+    link.call("FLUSHALL")
+    info = link.call("INFO", "replication")
+    assert isinstance(info, bytes)
+    incarnation = re.findall(rb"master_replid:(\w+)", info)[0]
+    link.call("SCRIPT", "LOAD", scripts.enter.source)
+    link.call("SCRIPT", "LOAD", scripts.append.source)
+    link.call("EVALSHA", scripts.enter.sha, 8, *KEYS.of_log, incarnation, "0123456789abcdefgh", "", "1", "")
+    link.call("HSET", KEYS.gws, GATEWAY, 9_999_999_999_999)
+    message = ("d+", "run-1", 160, BODY) if has_run else ("o", "", 0, BODY)
+    head = ("EVALSHA", scripts.append.sha, 6, *KEYS.of_append, incarnation, "p:~0123456789abcdef", 1)
+    return lambda call: (*head, (call - 1) * messages + 1, "r", *message * messages)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--calls", type=int, default=50_000, help="a round (default 50000)")
+    calls = parser.parse_args().calls
+    settings = Settings()
+    scripts = StoreScripts.load(settings.retention, settings.limits, settings.routes, settings.redis)
+    with valkey() as (url, _):
+        port = int(url.rpartition(":")[2].partition("/")[0])
+        link = Link(port)
+        for title, messages, has_run in (
+            ("append, one message, log at its limit", 1, False),
+            ("append, one message of a run, log at its limit", 1, True),
+            ("append, each of 4 messages", 4, False),
+            ("append, each of 100 messages", 100, False),
+        ):
+            make = appends(link, scripts, messages, has_run=has_run)
+            us = cost_us(link, port, max(BATCH, calls // messages), make, 1_500) / messages
+            print(f"{title:<50} {us:6.2f} us")
+
+
+if __name__ == "__main__":
+    main()
