@@ -67,7 +67,9 @@ class Repair:
                     await pauses.wait()
                     continue
                 if page is not None and session.line not in (line_before, page.log.line):
-                    continue  # a claim brought newer news: judged by this page, everything would be a gap
+                    # A claim brought newer news: judged by this page, everything would be a gap.
+                    await pauses.wait()
+                    continue
                 if page is None or any(
                     c.line == line == page.log.line and page.log.head < seq for c, line, seq in known
                 ):

@@ -119,7 +119,8 @@ class Resume:
         if connection.state not in CATCHING_UP:
             return True
         if page is not None and session.line not in (line_before, page.log.line):
-            return False  # a claim brought newer news: judged by this page, everything would be a gap
+            # A claim brought newer news: judged by this page, everything would be a gap.
+            raise StoreUnavailable("the page is older than the claim", outcome_unknown=False)
         if page is None or _went_back(connection.line, connection.sent_seq, page.log):
             return await self._claim_again(connection) is None
         connection.session.note(page.log)

@@ -106,8 +106,9 @@ class WebSocketLink:
         self.write(encode_ping(nonce))
 
     def pong(self, payload: bytes) -> None:
-        """Answer the peer's ping."""
-        self.write(encode_pong(payload))
+        """Answer the peer's ping, unless it does not read its answers."""
+        if self.unsent_bytes() <= HIGH_MARK_BYTES:
+            self.write(encode_pong(payload))
 
     def idle_seconds(self) -> float | None:
         if _TCP_INFO is None or self._transport.is_closing():

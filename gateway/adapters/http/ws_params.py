@@ -13,8 +13,8 @@ from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import ClientId, ConnectionId, SessionId, check_id
 
 _T = TypeVar("_T")
-_SECONDS = re.compile(r"\d{1,3}(\.\d{1,3})?")
-_COUNT = re.compile(r"\d{1,9}")
+_SECONDS = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3})?")
+_COUNT = re.compile(r"[0-9]{1,9}")
 MAX_TICKET_BYTES: Final = 512
 MAX_TOKEN_BYTES: Final = 8192
 

@@ -1,0 +1,226 @@
+"""Who is let in, and that nobody leaves anything behind who did not come to be (R26, P02)."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any, cast
+
+import pytest
+
+from gateway.core.access import Access
+from gateway.core.door import HANDSHAKE_WAIT_SECONDS, Door
+from gateway.domain.access.principal import EVERYBODY, Principal, Scope
+from gateway.domain.wire.close_codes import CloseCode
+from gateway.domain.wire.connect import ConnectRequest
+from gateway.domain.wire.errors import ErrorCode, RelayError
+from gateway.domain.wire.ids import ClientId, SessionId, Tenant, UserId
+from gateway.ports import ClaimRefusal, ClaimRefused, Directory, StoreUnavailable
+from gateway.settings import AuthSettings, LivenessSettings, RetentionSettings, ServerSettings
+from tests.unit.core.fake_link import FakeLink
+from tests.unit.core.stage import GATEWAY, Stage, settle, stage
+
+REQUEST = ConnectRequest(SessionId("chat-1"), ClientId("c1"))
+
+
+class Records:
+    """ports.Directory, as far as the door needs it."""
+
+    def __init__(self) -> None:
+        self.noted: list[tuple[Any, ...]] = []
+        self.gate: asyncio.Event | None = None
+
+    async def note_user_session(self, *what: Any) -> None:
+        if self.gate is not None:
+            await self.gate.wait()
+        self.noted.append(what)
+
+
+class NothingRevoked:
+    async def is_revoked(self, principal: Principal, session: str | None) -> bool:
+        return False
+
+
+@asynccontextmanager
+async def door(**server: Any) -> AsyncIterator[tuple[Stage, Door, Records]]:
+    async with stage() as it:
+        records = Records()
+        directory = cast("Directory", records)
+        access = Access(None, NothingRevoked(), directory, it.log.store, AuthSettings(mode="none"), lambda: 0.0)
+        made = Door(
+            it.hub,
+            access,
+            it.log.store,
+            directory,
+            it.owner,
+            it.measures,
+            gateway=GATEWAY,
+            server=ServerSettings(**server),
+            liveness=LivenessSettings(),
+            retention=RetentionSettings(),
+            clock=lambda: it.now[0],
+            rng=random.Random(1),
+            refusal=lambda: None,
+        )
+        yield it, made, records
+
+
+async def test_the_user_index_is_written_before_the_claim() -> None:
+    async with door() as (it, door_, records):
+        records.gate = asyncio.Event()
+        entering = it.owner.start("enter", door_.enter(REQUEST, EVERYBODY))
+        await settle()
+        assert not it.log.claims
+
+        records.gate.set()
+        visit = await entering
+        assert records.noted[0][:3] == (Tenant("default"), UserId("anonymous"), "chat-1")
+        visit.end("lost")
+
+
+async def test_a_visit_from_the_claim_to_the_release() -> None:
+    async with door() as (it, door_, _):
+        visit = await door_.enter(REQUEST, EVERYBODY)
+        link = FakeLink()
+        visit.begin(link)
+        it.append("a")
+        assert link.kinds() == ["welcome", "1-1"]
+
+        visit.end("client")
+        await settle()
+
+        assert not it.hub.connections
+        assert not it.hub.sessions
+        assert [was_live for _, was_live in it.log.released] == [True]
+        assert it.measures.closes == {"client": 1}
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        (ClaimRefusal.NOT_FOUND, ErrorCode.NOT_FOUND),
+        (ClaimRefusal.TAKEOVERS, ErrorCode.TAKEOVERS),
+        (ClaimRefusal.TOO_MANY_CLIENTS, ErrorCode.TOO_MANY_CLIENTS),
+    ],
+)
+async def test_a_refused_claim_leaves_nothing(reason: ClaimRefusal, code: ErrorCode) -> None:
+    async with door() as (it, door_, _):
+        it.log.refusal = ClaimRefused(reason, 7_000)
+
+        with pytest.raises(RelayError) as caught:
+            await door_.enter(REQUEST, EVERYBODY)
+
+        assert caught.value.code is code
+        assert not it.hub.sessions
+        assert not it.log.released
+
+
+async def test_redis_away_leaves_nothing() -> None:
+    async with door() as (it, door_, _):
+        it.log.failures = 1
+
+        with pytest.raises(StoreUnavailable):
+            await door_.enter(REQUEST, EVERYBODY)
+
+        assert not it.hub.sessions
+
+
+async def test_a_connect_given_up_in_the_middle_leaves_nothing() -> None:
+    for turns in range(6):
+        async with door() as (it, door_, _):
+            entering = it.owner.start("enter", door_.enter(REQUEST, EVERYBODY))
+            await settle(turns)
+            entering.cancel()
+            with suppress(asyncio.CancelledError):
+                (await entering).end("lost")
+            await settle()
+
+            assert not it.hub.sessions
+            assert it.hub.resume.budget.held_bytes == 0
+
+
+async def test_an_upgrade_that_failed_releases_the_claim() -> None:
+    async with door() as (it, door_, _):
+        visit = await door_.enter(REQUEST, EVERYBODY)
+
+        visit.end("upgrade_failed")
+        await settle()
+
+        assert [was_live for _, was_live in it.log.released] == [False]
+        assert not it.hub.sessions
+
+
+async def test_a_superseded_visit_releases_nothing() -> None:
+    async with door() as (it, door_, _):
+        visit = await door_.enter(REQUEST, EVERYBODY)
+        link = FakeLink()
+        visit.begin(link)
+        (connection,) = it.hub.connections
+        connection.superseded()
+
+        visit.end("client")
+        await settle()
+
+        assert not it.log.released
+        assert it.measures.closes == {"superseded": 1}
+        assert link.closed == (CloseCode.SUPERSEDED, "superseded")
+
+
+async def test_places_are_exact_at_the_cap() -> None:
+    async with door(max_connections=2) as (_, door_, _):
+        door_.take_place()
+        door_.take_place()
+        with pytest.raises(RelayError) as caught:
+            door_.take_place()
+        assert caught.value.code is ErrorCode.BUSY
+        door_.leave()
+        door_.take_place()
+
+        assert door_.places_taken == 2
+
+
+@pytest.mark.looptime
+async def test_a_connect_waits_for_its_turn_and_not_for_ever() -> None:
+    async with door(max_handshakes=1) as (it, door_, records):
+        records.gate = asyncio.Event()
+        first = it.owner.start("first", door_.enter(REQUEST, EVERYBODY))
+        await settle()
+        began = asyncio.get_running_loop().time()
+
+        with pytest.raises(RelayError) as caught:
+            await door_.enter(REQUEST, EVERYBODY)
+
+        assert caught.value.code is ErrorCode.BUSY
+        assert asyncio.get_running_loop().time() - began == pytest.approx(HANDSHAKE_WAIT_SECONDS, abs=0.1)
+        records.gate.set()
+        (await first).end("lost")
+
+
+async def test_the_probe_decides_the_same_and_claims_nothing() -> None:
+    async with door() as (it, door_, _):
+        owner_only = Principal(Tenant("default"), UserId("u1"), frozenset({Scope.SUBSCRIBE}), None)
+        await door_.probe(REQUEST, EVERYBODY)
+        with pytest.raises(RelayError) as caught:
+            await door_.probe(REQUEST, owner_only)
+        it.log.exists = False
+        await door_.probe(REQUEST, EVERYBODY)
+        with pytest.raises(RelayError):
+            await door_.probe(REQUEST, owner_only)
+
+        assert caught.value.code is ErrorCode.NOT_FOUND
+        assert not it.log.claims
+
+
+async def test_who_asks_and_never_reads_gets_no_answers() -> None:
+    async with door() as (it, door_, _):
+        visit = await door_.enter(REQUEST, EVERYBODY)
+        link = FakeLink()
+        visit.begin(link)
+        link.stall()
+        for _ in range(5_000):
+            await visit.on_text('{"type":"control","payload":{"kind":"ping","id":"' + "x" * 100 + '"}}')
+
+        assert link.unsent_bytes() < 260 * 1024
+        assert it.hub.connections
+        link.go_on()
+        visit.end("lost")
