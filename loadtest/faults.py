@@ -180,6 +180,17 @@ class RedisProxy:
         finally:
             self._links.discard(link)
 
+    def heal(self) -> None:
+        """No fault is left, and nothing is counted yet."""
+        self.is_refusing = False
+        self.delay_seconds = self.subscribe_delay_seconds = 0.0
+        self.copies = 1
+        self._drops.clear()
+        self._lost_replies.clear()
+        self.hit.clear()
+        self.counts.clear()
+        self.resume()
+
     # ---- faults ------------------------------------------------------------------------------------------------
 
     def cut(self, links: Links = Links.ALL) -> int:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from loadtest.stage import Stage
 
@@ -21,6 +22,15 @@ def seed() -> int:
 @pytest.fixture
 async def stage(tmp_path: Path, seed: int) -> AsyncIterator[Stage]:
     async with Stage(tmp_path, seed) as stage:
+        yield stage
+        problems = await stage.finish()
+    assert not problems, "\n".join(problems[:5])
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
+    """One for all tests of a module that leave it as they found it; each sets `rng` by its own seed."""
+    async with Stage(tmp_path_factory.mktemp("stage"), 0) as stage:
         yield stage
         problems = await stage.finish()
     assert not problems, "\n".join(problems[:5])

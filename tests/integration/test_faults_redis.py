@@ -80,8 +80,9 @@ async def test_stalled_for_five_seconds(stage: Stage) -> None:
     assert _no_socket_ended(verdicts)
 
 
+@pytest.mark.soak
 async def test_outage_leaves_gateways_alive_and_clients_connected(stage: Stage) -> None:
-    """Failure catalogue K07, K08: alive all the time, ready within the grace, then 503 `redis`; no socket ends."""
+    """Failure catalogue K07, K08: 30 s; alive all the time, ready within the grace, then 503 `redis`; no socket ends."""
     server = stage.server(is_persistent=True)
     gateways = await stage.start_gateways(2, server.url, readiness__redis_grace_seconds="2")
     publisher = stage.publisher(gateways, "s")
@@ -92,7 +93,7 @@ async def test_outage_leaves_gateways_alive_and_clients_connected(stage: Stage) 
 
     server.kill()
     began = time.monotonic()
-    while (passed := time.monotonic() - began) < 8:
+    while (passed := time.monotonic() - began) < 30:
         for gateway in gateways:
             answer = await gateway.admin("/readyz")
             ready.append((passed, answer.status, answer.body))
