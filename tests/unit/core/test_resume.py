@@ -555,3 +555,28 @@ async def test_an_old_page_that_comes_after_a_newer_claim_is_not_believed() -> N
         assert link.seqs() == [1, 2, 3]
         assert connection.line == b"epoch0.fork1"
         assert link.kinds().count("forked") == 1
+
+
+async def test_entries_missing_in_the_middle_of_a_replay_are_a_gap_there() -> None:
+    async with stage() as it:
+        it.append(*"abcdef")
+        del it.log.entries[3]
+        del it.log.entries[4]
+
+        _, link = await it.connect(start=True)
+
+        assert link.kinds() == ["welcome", "1-2", "gap", "5-6"]
+        assert (link.control("gap")[0]["first"], link.control("gap")[0]["last"]) == (3, 4)
+
+
+async def test_the_first_close_code_is_the_one() -> None:
+    async with stage() as it:
+        connection, link = await it.connect()
+
+        connection.begin_close(CloseCode.UNAUTHENTICATED, "expired")
+        connection.begin_close(CloseCode.RESTART, "restart")
+        connection.superseded()
+        connection.end("lost")
+
+        assert link.closed == (CloseCode.UNAUTHENTICATED, "expired")
+        assert it.measures.closes == {"expired": 1}

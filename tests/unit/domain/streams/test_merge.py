@@ -79,6 +79,15 @@ def test_runs_and_kinds_are_never_mixed() -> None:
     assert [(1, 1), (2, 2), (3, 4)] == [(o.first_seq, o.seq) for o in merge(entries, KIB_16)]
 
 
+def test_kinds_are_not_mixed_even_where_their_offsets_meet() -> None:
+    entries = [
+        entry(1, {"kind": "delta", "run": "r1", "text": "a"}, 0),
+        entry(2, {"kind": "thinking", "run": "r1", "text": "b"}, 1),
+    ]
+
+    assert [1, 2] == [out.seq for out in merge(entries, KIB_16)]
+
+
 def test_a_run_whose_text_does_not_follow_is_not_merged() -> None:
     entries = [deltas("a")[0], entry(2, {"kind": "delta", "run": "r1", "text": "b"}, 7)]
 
