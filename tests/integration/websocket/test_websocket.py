@@ -1,10 +1,12 @@
 """The WebSocket endpoint of a whole gateway over a real server: admission, the wire, and every way to end."""
 
 import asyncio
+import gc
 import json
 import socket
 import struct
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -14,7 +16,11 @@ import aiohttp
 import jwt
 import pytest
 
+from gateway.adapters.http.link import RelayWebSocket, WebSocketLink
 from gateway.app.compose import Gateway
+from gateway.core.connection import Connection
+from gateway.core.local_session import LocalSession
+from gateway.core.visit import Visit
 from gateway.settings import Settings
 from tests.integration.resp.servers import Server
 
@@ -706,3 +712,33 @@ async def test_a_peer_that_vanishes_leaves_nothing(world: World) -> None:
         writer.transport.abort()
         assert await world.is_empty()
     assert world.gateway.measures.closes == {"lost": 1}
+
+
+async def test_waves_of_clients_leave_no_object(world: World) -> None:
+    """Failure catalogue A10: whatever way they end."""
+
+    async def comes_and_goes(number: int) -> None:
+        path = f"/v1/sessions/s{number % 9}/ws?client=c{number}"
+        ws = await world.http.ws_connect(world.url + path)
+        await ws.receive()
+        if number % 3:
+            await ws.close()
+        else:
+            ws._response.connection.transport.abort()
+
+    for _ in range(3):
+        await asyncio.gather(*(comes_and_goes(number) for number in range(100)))
+        await asyncio.gather(*(world.ask("/relay") for _ in range(50)))
+        assert await world.is_empty()
+    for _ in range(100):
+        gc.collect()
+        left = Counter(type(thing) for thing in gc.get_objects() if isinstance(thing, _OURS))
+        if not left:
+            break
+        await asyncio.sleep(0.05)  # the sockets' ends are on their way
+
+    assert not left
+    assert world.gateway.measures.connects["accepted"] == sum(world.gateway.measures.closes.values()) == 300
+
+
+_OURS = (Connection, LocalSession, RelayWebSocket, Visit, WebSocketLink)
