@@ -48,8 +48,8 @@ class Liveness:
         self.answer_by = inf
 
     def showed_life(self, at: float) -> None:
-        """It is known only now that the peer was there at that time."""
-        if at > self.heard_at:
+        """It is known only now that the peer was there at that time; from before the newest ping it answers nothing."""
+        if at > max(self.heard_at, self._pinged_at):
             self.heard(at)
 
     def pong(self, payload: bytes, now: float) -> float | None:

@@ -148,6 +148,20 @@ def test_what_was_heard_before_is_no_news() -> None:
     assert (earlier, liveness.heard_at) == (10, 11)
 
 
+def test_a_sign_of_life_from_before_the_newest_ping_forgives_no_miss() -> None:
+    """The kernel's clock is coarse: what it says of one moment is a little later each time it is asked."""
+    liveness = Liveness(HEARTBEAT, 0)
+    look(liveness, 20)
+    look(liveness, 40)
+
+    liveness.showed_life(0.004)
+    liveness.showed_life(39.9)
+    before = liveness.missed
+    liveness.showed_life(40.1)
+
+    assert (before, liveness.missed) == (1, 0)
+
+
 def test_a_miss_is_foreseen_exactly_where_a_look_would_count_one() -> None:
     """Property: whatever happens, `look` counts a miss or finds a death only where `is_about_to_miss` said so."""
     seed = random.randrange(2**32)
