@@ -14,6 +14,7 @@ import structlog
 from gateway.core.access import Access
 from gateway.core.connection import Connection
 from gateway.core.hub import Hub
+from gateway.core.pauses import Pauses
 from gateway.core.tasks import TaskOwner
 from gateway.core.visit import Visit, read_auth, refusal_payload
 from gateway.domain.access.principal import Principal
@@ -42,6 +43,8 @@ log = structlog.get_logger()
 
 HANDSHAKE_WAIT_SECONDS = 5.0
 """How long a connect may wait for its turn; then it is better off elsewhere."""
+RELEASE_ATTEMPTS = 8
+"""About three seconds."""
 
 Refusal = Callable[[], RelayError | None]
 """Why nobody is let in at the moment: draining, or the subscription was never confirmed (R17)."""
@@ -228,10 +231,16 @@ class Door:
             self._owner.clean_up("release", self._release(connection, route, was_live=was_live))
 
     async def _release(self, connection: Connection, route: RenewClient, *, was_live: bool) -> None:
-        try:
-            await self._store.release(connection.session.ref, self._gateway, route, was_live=was_live)
-        except StoreUnavailable:
-            log.info("release_left_to_lease")
+        """Redis may be away for a moment; what it is not told then ends with its lease."""
+        pauses = Pauses(self._rng)
+        for _ in range(RELEASE_ATTEMPTS):
+            try:
+                await self._store.release(connection.session.ref, self._gateway, route, was_live=was_live)
+            except StoreUnavailable:
+                await pauses.wait()
+            else:
+                return
+        log.info("release_left_to_lease")
 
 
 def _refused(outcome: ClaimRefused) -> RelayError:
