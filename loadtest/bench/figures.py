@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from loadtest.bench import appends as append_figures
-from loadtest.bench import healing
+from loadtest.bench import healing, redis_cost
 from loadtest.bench.cpu import cpu_seconds, resident_kib
 from loadtest.bench.processes import LOAD_CORE, SERVER_CORE, Talker, gateway, python_module, valkey
 from loadtest.bench.tokens import key_file, token
@@ -115,8 +115,8 @@ def appends(seconds: float) -> dict[str, float]:
 
 
 def redis_appends() -> dict[str, float]:
-    with valkey(core=SERVER_CORE) as (redis_url, pid):
-        return {"redis_cpu_us_per_append": append_figures.redis_cpu_us_per_append(redis_url, pid)}
+    with valkey(core=SERVER_CORE) as (redis_url, _):
+        return {"redis_cpu_us_per_append": redis_cost.cpu_us_per_append(redis_url)}
 
 
 def heal() -> dict[str, float]:

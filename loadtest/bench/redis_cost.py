@@ -1,4 +1,4 @@
-"""What one script costs the server: its own CPU time over many pipelined calls. Run: `python -m loadtest.redis_cost`.
+"""What one script costs the server: its own CPU time over many pipelined calls. Run: `python -m loadtest.bench.redis_cost`.
 
 Commands are packed before the clock starts, so that the server never waits for us; the best of three rounds counts,
 because another process on the machine can only make a round dearer.
@@ -106,6 +106,15 @@ def appends(link: Link, scripts: StoreScripts, messages: int, *, has_run: bool) 
     message = ("d+", "run-1", 160, BODY) if has_run else ("o", "", 0, BODY)
     head = ("EVALSHA", scripts.append.sha, 6, *KEYS.of_append, incarnation, "p:~0123456789abcdef", 1)
     return lambda call: (*head, (call - 1) * messages + 1, "r", *message * messages)
+
+
+def cpu_us_per_append(redis_url: str, calls: int = 50_000) -> float:
+    """One message without a run a call, the log at its limit, one gateway subscribed: the figure of `make bench`."""
+    settings = Settings()
+    scripts = StoreScripts.load(settings.retention, settings.limits, settings.routes, settings.redis)
+    port = int(redis_url.rpartition(":")[2].partition("/")[0])
+    link = Link(port)
+    return cost_us(link, port, calls, appends(link, scripts, 1, has_run=False), 1_500)
 
 
 def main() -> None:
