@@ -205,6 +205,10 @@ class WebSocket:
         self.bytes_rcvd += len(data)
         return self._decoder.feed(data)
 
+    def send_raw(self, data: bytes) -> None:
+        """Bytes as they are, e.g. of an unfinished frame."""
+        self._writer.write(data)
+
     def send(self, op: Op, payload: bytes = b"") -> None:
         self._writer.write(encode(op, payload))
 

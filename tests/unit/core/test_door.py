@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from gateway.core.access import Access
-from gateway.core.door import HANDSHAKE_WAIT_SECONDS, Door
+from gateway.core.door import HANDSHAKE_WAIT_SECONDS, RELEASE_ATTEMPTS, Door
 from gateway.domain.access.principal import EVERYBODY, Principal, Scope
 from gateway.domain.wire.close_codes import CloseCode
 from gateway.domain.wire.connect import ConnectRequest
@@ -224,3 +224,17 @@ async def test_who_asks_and_never_reads_gets_no_answers() -> None:
         assert it.hub.connections
         link.go_on()
         visit.end("lost")
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(("failures", "is_released"), [(RELEASE_ATTEMPTS - 1, True), (RELEASE_ATTEMPTS, False)])
+async def test_a_release_is_tried_again_for_a_while(failures: int, is_released: bool) -> None:
+    async with door() as (it, door_, _):
+        visit = await door_.enter(REQUEST, EVERYBODY)
+        it.log.failures = failures
+
+        visit.end("client")
+        await it.owner.cleaned_up(10)
+
+        assert bool(it.log.released) is is_released
+        assert it.log.failures == 0
