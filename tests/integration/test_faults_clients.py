@@ -48,11 +48,11 @@ async def test_client_that_moves_all_the_time_misses_nothing(stage: Stage) -> No
     await stage.witness.wait(10, welcomes=1)
 
     async with stage.flow(publisher, per_second=250):
-        await asyncio.sleep(4.5)
+        await asyncio.sleep(3.5)
 
     await judge_all(stage, publisher.ledger, movers)
     for verdict in await stage.witness.judge(names=movers):
-        assert verdict.count("moves") >= 12
+        assert verdict.count("moves") >= 8
         assert verdict.closes.keys() == {"1000"}
         assert {event["reason"] for event in verdict.events("closed")} == {"moved"}
         assert not verdict.raw["refusals"]
@@ -89,7 +89,8 @@ async def test_new_socket_that_dies_before_it_is_live(stage: Stage, is_notice_lo
     """`previous` becomes the route again, with a new generation, also when nobody could tell it."""
     server = stage.server()
     proxy = await stage.proxy(server)
-    old, new = await stage.start_gateways(2, proxy.url)
+    times = {"routes__lease_seconds": "3", "routes__renew_seconds": "1", "routes__previous_seconds": "1.5"}
+    old, new = await stage.start_gateways(2, proxy.url, **times)
     publisher = stage.publisher([old, new], "s")
     for _ in range(14):
         await publisher.publish({"kind": "data", "text": "z" * 60_000})
@@ -126,7 +127,7 @@ async def test_new_socket_that_dies_before_it_is_live(stage: Stage, is_notice_lo
         assert time.monotonic() < deadline, "the route still names the dead socket"
         await asyncio.sleep(0.05)
     # Longer than `previous` may last and than a renewal takes: the old socket is no guest, it is the owner.
-    await asyncio.sleep(4)
+    await asyncio.sleep(2)
     await publisher.publish({"kind": "data", "n": 2})
 
     await judge_all(stage, publisher.ledger, ["old"])
@@ -187,14 +188,14 @@ async def test_reconnects_at_random_moments_have_no_seam(stage: Stage) -> None:
     await stage.witness.wait(5, welcomes=1)
 
     async with stage.flow(publisher, per_second=500):
-        for _ in range(100):
+        for _ in range(70):
             await asyncio.sleep(stage.rng.uniform(0.01, 0.08))
             await stage.witness.ask("drop", names=[stage.rng.choice(names)])
 
     await judge_all(stage, publisher.ledger, names)
     verdicts = await stage.witness.judge(names=names)
-    assert sum(verdict.count("drops") for verdict in verdicts) >= 50
-    assert sum(verdict.count("connects") for verdict in verdicts) >= 40
+    assert sum(verdict.count("drops") for verdict in verdicts) >= 20
+    assert sum(verdict.count("connects") for verdict in verdicts) >= 25
 
 
 async def test_two_publishers_on_two_gateways_make_one_order(stage: Stage) -> None:
@@ -285,6 +286,7 @@ async def test_handshakes_that_break_off_leave_nothing(stage: Stage) -> None:
         await asyncio.sleep(0.05)
     answer = await stage.witness.ask("storm", urls=[gateway.url], session="after", count=20, at_once=20, seconds=5)
     assert answer["outcomes"] == {"101": 20}
+    await stage.witness.ask("calm")
     assert len(server.ask("CLIENT", "LIST").splitlines()) == clients_before
     assert await gateway.metric("connects_total", outcome="accepted") >= 20 + 60
 
@@ -378,14 +380,14 @@ async def test_nobody_ever_sees_another_ones_text(stage: Stage) -> None:
             await asyncio.sleep(0.005)
 
     publishing = [asyncio.create_task(publish(share)) for share in range(5)]
-    for number in range(40):
+    for number in range(30):
         await asyncio.sleep(0.1)
         some = stage.rng.sample(list(names), 3)
         if number % 2:
             await stage.witness.ask("drop", names=some)
         else:
             await asyncio.gather(*(stage.witness.ask("move", name=name) for name in some))
-        if number == 20:
+        if number == 15:
             await gateways[0].kill()
             await gateways[0].start()
     stop.set()
@@ -395,5 +397,5 @@ async def test_nobody_ever_sees_another_ones_text(stage: Stage) -> None:
         await judge_all(stage, publishers[tenant, session].ledger, [name])
     verdicts = await stage.witness.judge()
     assert sum(verdict.count("drops") for verdict in verdicts) >= 30
-    assert sum(verdict.count("moves") for verdict in verdicts) >= 30
+    assert sum(verdict.count("moves") for verdict in verdicts) >= 20
     assert sum([await gateway.metric("foreign_frames_total") for gateway in gateways]) == 0

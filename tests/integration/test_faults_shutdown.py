@@ -54,11 +54,11 @@ class Probes:
 
 
 async def test_drain_tells_closes_in_slots_and_serves_meanwhile(stage: Stage) -> None:
-    """Failure catalogue K01, K02, K05: 40 clients, settle 1.5 s, window 4 s, ten closes a second."""
+    """Failure catalogue K01, K02, K05: 25 clients, settle 1.2 s, window 4 s, ten closes a second."""
     server = stage.server()
     gateway = await stage.gateway(
         server.url,
-        drain__settle_seconds="1.5",
+        drain__settle_seconds="1.2",
         drain__window_seconds="4",
         drain__pace_ms="100",
         drain__deadline_seconds="12",
@@ -66,7 +66,7 @@ async def test_drain_tells_closes_in_slots_and_serves_meanwhile(stage: Stage) ->
     )
     other = await stage.gateway(server.url)
     publisher = stage.publisher([other], "s")
-    names = [f"r{n}" for n in range(40)]
+    names = [f"r{n}" for n in range(25)]
     await stage.witness.open(
         *(spec(name, [gateway], is_acking=n % 2 == 0, is_staying_away=True) for n, name in enumerate(names))
     )
@@ -88,16 +88,16 @@ async def test_drain_tells_closes_in_slots_and_serves_meanwhile(stage: Stage) ->
     verdicts = await stage.witness.judge(publisher.ledger)
     assert_flawless(verdicts)
     assert code == 0
-    assert seconds < 1.5 + 4 + 2
+    assert seconds < 1.2 + 4 + 2
     assert refused.status == 503
     assert int(refused.headers["retry-after"]) >= 1
     hints = [event["after_ms"] for verdict in verdicts for event in verdict.events("reconnect_later")]
     closes = sorted(event["at"] - began for verdict in verdicts for event in verdict.events("closed"))
-    assert len(hints) == 40
-    assert len(set(hints)) > 20
+    assert len(hints) == 25
+    assert len(set(hints)) > 12
     assert all(verdict.closes == {"1012": 1} for verdict in verdicts)
     for at in closes:
-        assert sum(at <= other < at + 0.25 for other in closes) <= 10
+        assert sum(at <= other < at + 0.25 for other in closes) <= 6
     assert probes.live.count(200) == len(probes.live) > 20
     assert probes.ready.count(503) == len(probes.ready)
     assert "draining" in probes.reasons
@@ -107,7 +107,7 @@ async def test_drain_tells_closes_in_slots_and_serves_meanwhile(stage: Stage) ->
 
 async def test_five_hundred_sockets_are_closed_before_the_deadline(stage: Stage) -> None:
     """Failure catalogue K05: the deadline wins over the pace, and probes are answered all the while."""
-    gateway = await stage.gateway(stage.server().url, drain__window_seconds="3", drain__pace_ms="100")
+    gateway = await stage.gateway(stage.server().url, drain__window_seconds="1.5", drain__pace_ms="100")
     answer = await stage.witness.ask("storm", urls=[gateway.url], session="s", count=500, at_once=100, seconds=10)
     assert answer["welcomed"] == 500
     probes = Probes(gateway)
@@ -121,26 +121,24 @@ async def test_five_hundred_sockets_are_closed_before_the_deadline(stage: Stage)
     await probing
 
     assert code == 0
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 4
     assert fates["closes"] == {"1012": 500}
     assert fates["told"] == 500
-    assert probes.live.count(200) == len(probes.live) > 5
+    assert probes.live.count(200) == len(probes.live) > 3
     assert probes.slowest_seconds < 0.5
 
 
-@pytest.mark.parametrize("signals", [1, 2])
-async def test_second_sigterm_shortens_the_drain(stage: Stage, signals: int) -> None:
-    """Failure catalogue A05: 100 idle sockets, three seconds; hurried it is faster and just as clean."""
+async def test_second_sigterm_shortens_the_drain(stage: Stage) -> None:
+    """Failure catalogue A05: 100 idle sockets and five seconds for them; hurried it is faster and just as clean."""
     gateway = await stage.gateway(
-        stage.server().url, drain__settle_seconds="1", drain__window_seconds="2", drain__pace_ms="100"
+        stage.server().url, drain__settle_seconds="1", drain__window_seconds="4", drain__pace_ms="100"
     )
     await stage.witness.ask("storm", urls=[gateway.url], session="s", count=100, at_once=50, seconds=10)
 
     began = time.monotonic()
     gateway.terminate()
-    if signals == 2:
-        await asyncio.sleep(0.3)
-        gateway.terminate()
+    await asyncio.sleep(0.3)
+    gateway.terminate()
     fates = await stage.witness.ask("watch_ends", seconds=8)
     code = await gateway.wait(8)
     seconds = time.monotonic() - began
@@ -148,16 +146,13 @@ async def test_second_sigterm_shortens_the_drain(stage: Stage, signals: int) -> 
     assert code == 0
     assert fates["closes"] == {"1012": 100}
     assert fates["told"] == 100
-    if signals == 2:
-        assert seconds < 2
-    else:
-        assert 2 < seconds < 5
+    assert seconds < 2.5
 
 
 async def test_client_that_refuses_to_close_keeps_nobody(stage: Stage) -> None:
     """Failure catalogue K03, A03: one never answers, one sends on, one does not even read; the deadline holds."""
     server = stage.server()
-    gateway = await stage.gateway(server.url, drain__deadline_seconds="4", drain__margin_seconds="1")
+    gateway = await stage.gateway(server.url, drain__deadline_seconds="3", drain__margin_seconds="1")
     publisher = stage.publisher([gateway], "s")
     path = "/v1/sessions/s/ws?client="
     silent = await WebSocket.open(gateway.url, path + "silent")
@@ -175,11 +170,11 @@ async def test_client_that_refuses_to_close_keeps_nobody(stage: Stage) -> None:
     began = time.monotonic()
     gateway.terminate()
     chatting = asyncio.create_task(chat())
-    code = await gateway.wait(6)
+    code = await gateway.wait(5)
     await chatting
 
     assert code == 0
-    assert time.monotonic() - began < 4.5
+    assert time.monotonic() - began < 3.5
     assert traces_of(gateway.ident, server) == []
     for ws in (silent, chatty, blocked):
         ws.reset()
@@ -188,7 +183,9 @@ async def test_client_that_refuses_to_close_keeps_nobody(stage: Stage) -> None:
 async def test_rolling_restart_under_load_loses_nothing(stage: Stage) -> None:
     """Three gateways, each SIGTERMed and started again while text flows: no client sees anything but 1012."""
     server = stage.server()
-    gateways = await stage.start_gateways(3, server.url, drain__window_seconds="1", drain__settle_seconds="0.3")
+    gateways = await stage.start_gateways(
+        3, server.url, drain__settle_seconds="0.2", drain__return_spread_seconds="0.5"
+    )
     publishers = [stage.publisher(gateways, name) for name in ("s", "t")]
     names = {name: [f"{name}{n}" for n in range(8)] for name in ("s", "t")}
     await stage.witness.open(
