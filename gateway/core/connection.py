@@ -66,6 +66,7 @@ class Connection:
     """See the module. Attributes are read by many, written here and in hub, repair, resume and heartbeats only."""
 
     __slots__ = (
+        "_announced_seq",
         "_close",
         "_has_due",
         "_progress_at",
@@ -154,6 +155,8 @@ class Connection:
         """Encoded frames of this batch; the hub's flush writes them."""
         self.held: HeldFrames | None = None
         self.window = AckWindow() if is_acking else None
+        self._announced_seq = 0
+        """Where the last announcement put the client: a position that no frame brought needs no ack."""
         self._close: tuple[CloseCode, str] | None = None
         self._taken_bytes = 0
         self._has_due = False
@@ -177,10 +180,15 @@ class Connection:
 
     @property
     def unacked_bytes(self) -> int:
-        """Sent and not acknowledged, to 4 KiB; 0 for clients that do not ack."""
-        if self.window is None or self.acked_seq >= self.sent_seq:
+        """Sent and not acknowledged, to 4 KiB; 0 for clients that do not ack, or have nothing to ack."""
+        if self.window is None or not self._owes_ack:
             return 0
         return self.window.unacked_bytes(self.sent_bytes)
+
+    @property
+    def _owes_ack(self) -> bool:
+        """A text frame was sent above what is acknowledged. Welcome, gaps and pongs are not acknowledged."""
+        return max(self.acked_seq, self._announced_seq) < self.sent_seq
 
     @property
     def progressed_at(self) -> float:
@@ -250,7 +258,7 @@ class Connection:
             if self.sent_bytes >= window.next_mark:
                 window.mark(self.sent_seq, self.sent_bytes, now)
             self.check_at = window.next_mark
-            if self.is_live and window.unacked_bytes(self.sent_bytes) > limits.unacked_bytes:
+            if self.is_live and self.unacked_bytes > limits.unacked_bytes:
                 self.fall_behind()
         if self.is_live and self.unsent_bytes > limits.unsent_bytes:
             self.fall_behind()
@@ -269,18 +277,20 @@ class Connection:
         """Write `forked` and gaps, and stand at the verdict's position on the log's line."""
         if self.line not in (log.line, NO_LINE):
             self._shared.measures.forks_seen += 1
+        if self.window is not None and verdict.position < self.sent_seq:
+            self.window.rewind(verdict.position)
         if verdict.forked is not None:
             self.send_control(forked_payload(log.cursor(verdict.start), verdict.forked))
         for gap in verdict.gaps:
             self.announce_gap(gap, log)
         self.line = log.line
-        self.sent_seq = verdict.position
+        self.sent_seq = self._announced_seq = verdict.position
         self.acked_seq = min(self.acked_seq, verdict.position)
 
     def announce_gap(self, gap: Gap, log: LogState) -> None:
         self._shared.measures.gaps[gap.reason] += 1
         self.send_control(gap_payload(gap, log.cursor(gap.position)))
-        self.sent_seq = gap.position
+        self.sent_seq = self._announced_seq = gap.position
 
     # ---- live and behind -------------------------------------------------------------------------------------
 
@@ -369,7 +379,7 @@ class Connection:
         if self.link is None or self.is_ending:
             return False
         unsent = self.link.unsent_bytes()
-        is_due = unsent > 0 if self.window is None else self.acked_seq < self.sent_seq
+        is_due = unsent > 0 if self.window is None else self._owes_ack
         taken = self.sent_bytes - unsent
         if not (is_due and self._has_due) or (self.window is None and taken > self._taken_bytes):
             self._progress_at = now

@@ -22,7 +22,17 @@ from gateway.domain.wire.close_codes import CloseCode
 from gateway.domain.wire.entry import LogEntry
 from gateway.domain.wire.ids import GatewayId
 from gateway.domain.wire.ws_frames import encode_text
-from gateway.ports import Claimed, ClaimRefusal, ClaimRefused, ClaimRequest, LogStore, Origin, Page, StoreUnavailable
+from gateway.ports import (
+    Claimed,
+    ClaimOutcome,
+    ClaimRefusal,
+    ClaimRefused,
+    ClaimRequest,
+    LogStore,
+    Origin,
+    Page,
+    StoreUnavailable,
+)
 from gateway.settings import LimitSettings
 
 log = structlog.get_logger()
@@ -182,8 +192,8 @@ class Resume:
 
     async def reclaim(self, connection: Connection) -> None:
         """Own the route again and stand on the log that it names. A connection that is behind reads on by itself."""
-        if connection.is_ending or not connection.generation or connection in self._reclaiming:
-            return
+        if not connection.is_open or not connection.generation or connection in self._reclaiming:
+            return  # before its welcome it has no position; the next renewal asks for it
         self._reclaiming.add(connection)
         try:
             async with self.budget.share(self.page_bytes):
@@ -216,11 +226,13 @@ class Resume:
                 is_reclaim=True,
             )
         )
+        if isinstance(outcome, Claimed):
+            connection.generation = outcome.generation
         if connection.is_ending:
+            await self._give_back(connection, outcome)
             return None
         match outcome:
             case Claimed():
-                connection.generation = outcome.generation
                 connection.is_previous = False
                 if connection.session.line not in (line_before, outcome.log.line):
                     return outcome  # a page of a newer log was faster; it goes on from there
@@ -242,6 +254,12 @@ class Resume:
             case _:
                 assert_never(outcome)
         return None
+
+    async def _give_back(self, connection: Connection, outcome: ClaimOutcome) -> None:
+        """It ended while it claimed again. Its release names the new generation, unless that was sent before."""
+        if connection.state is State.CLOSED and isinstance(outcome, Claimed) and not connection.is_fenced:
+            route = connection.as_route()
+            await self._store.release(connection.session.ref, self._gateway, route, was_live=connection.was_live)
 
 
 def _place(claimed: Claimed, bare_seq: int | None) -> tuple[Verdict, str]:

@@ -43,6 +43,15 @@ class AckWindow:
             self.next_mark = 0
         return None if newest is None else now - newest.sent_at
 
+    def rewind(self, seq: int) -> None:
+        """The client's position went back to `seq`: what it got above that arrived before whatever it acks next."""
+        newest = None
+        while self._marks and self._marks[-1].seq > seq:
+            mark = self._marks.pop()
+            newest = newest or mark
+        if newest is not None:
+            self._marks.append(newest._replace(seq=seq))
+
     def unacked_bytes(self, sent_bytes: int) -> int:
         return sent_bytes - self.acked_bytes
 

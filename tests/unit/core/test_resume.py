@@ -383,12 +383,45 @@ async def test_who_goes_on_slowly_is_never_closed() -> None:
         link.go_on()
 
 
-async def test_idle_is_not_stopped() -> None:
+@pytest.mark.parametrize("is_acking", [False, True])
+@pytest.mark.parametrize("position", [None, 2, 5])
+async def test_who_has_nothing_to_acknowledge_is_not_stopped(position: int | None, is_acking: bool) -> None:
+    """At the head after its welcome, or after a gap that ends there: no frame came that an ack could name."""
     async with stage() as it:
-        for is_acking in (False, True):
-            connection, _ = await it.connect(f"c{is_acking}", is_acking=is_acking)
-            it.now[0] += 500
+        it.append(*"abcde")
+        it.log.trim(5)
+        connection, _ = await it.connect(cursor=None if position is None else cursor(position), is_acking=is_acking)
+        for _ in range(40):
+            it.now[0] += 4
             assert not connection.has_stopped_reading(it.now[0])
+        assert not connection.unacked_bytes
+
+
+async def test_pongs_need_no_acknowledgement() -> None:
+    """A client that asks for ever and is sent no text is not taken for one that lags."""
+    async with stage(unacked_bytes=16 * KIB) as it:
+        it.append("a")
+        connection, link = await it.connect(is_acking=True)
+        for _ in range(300):
+            connection.send_control({"kind": "pong", "id": "x" * 100})
+        it.append("b")
+        connection.on_ack(2)
+        await settle()
+        it.append("c")
+
+        assert link.seqs() == [2, 3]
+        assert connection.state is State.LIVE
+
+
+async def test_marks_of_rolled_back_frames_are_gone_with_the_next_ack() -> None:
+    async with stage() as it:
+        connection, _ = await it.connect(is_acking=True)
+        await fill(it, 60)
+        it.log.fork(lost_writes=50)
+        await fill(it, 8)
+        connection.on_ack(connection.sent_seq - 1)
+
+        assert 0 < connection.unacked_bytes < 16 * KIB
 
 
 async def test_for_an_acking_client_only_an_ack_is_progress() -> None:
@@ -493,6 +526,32 @@ async def test_a_reclaim_without_redis_leaves_the_socket_alone() -> None:
 
         assert link.closed is None
         assert connection.state is State.LIVE
+
+
+async def test_a_reclaim_before_the_upgrade_does_nothing() -> None:
+    """It has no position yet that a claim could be made from."""
+    async with stage() as it:
+        connection = it.make()
+        await it.claim(connection)
+        await connection.reclaim()
+
+        assert len(it.log.claims) == 1
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+async def test_a_socket_that_ends_while_it_claims_again_leaves_no_route(has_ended: bool) -> None:
+    """Its release names the new generation, or follows the claim that was under way."""
+    async with stage() as it:
+        connection, _ = await it.connect()
+        reclaiming = asyncio.ensure_future(connection.reclaim())
+        await asyncio.sleep(0)
+        connection.begin_close(CloseCode.RESTART, "drain")
+        if has_ended:
+            connection.end("drain")
+        await reclaiming
+
+        assert connection.as_route().generation == 2
+        assert (not it.log.routes) is has_ended
 
 
 async def test_two_reclaims_at_once_are_one_claim() -> None:

@@ -50,3 +50,14 @@ def test_after_everything_is_acked_the_next_write_is_marked() -> None:
     window.ack(1, sent_seq=1, sent_bytes=200, now=0.1)
 
     assert window.next_mark == 0
+
+
+def test_after_a_rewind_any_ack_covers_what_was_sent_above_it() -> None:
+    window = AckWindow()
+    for i in range(1, 4):
+        window.mark(10 * i, MARK_BYTES * i, now=float(i))
+
+    window.rewind(15)
+    window.ack(16, sent_seq=18, sent_bytes=MARK_BYTES * 3 + 100, now=9.0)
+
+    assert window.unacked_bytes(MARK_BYTES * 3 + 100) == 100
