@@ -179,6 +179,37 @@ async def test_two_connects_of_one_client_at_once(stage: Stage, gateways: int) -
     assert sum([await gateway.metric("takeovers_total", how="supersede") for gateway in running]) >= 12
 
 
+@pytest.mark.parametrize("gateways", [1, 2])
+async def test_late_end_of_an_old_socket_leaves_the_new_route(stage: Stage, gateways: int) -> None:
+    """Failure catalogue R12: nobody told the old one that it is superseded; when it ends, the route is another's."""
+    server = stage.server()
+    proxy = await stage.proxy(server)
+    running = await stage.start_gateways(gateways, proxy.url, routes__lease_seconds="60", routes__renew_seconds="20")
+    publisher = stage.publisher(running, "s")
+    await stage.witness.open(spec("old", [running[0]], client="c", is_staying_away=True))
+    await stage.witness.wait(5, welcomes=1)
+    proxy.drop_message(lambda payload: payload.startswith(b"1s"))
+    await stage.witness.open(spec("new", [running[-1]], client="c"))
+    await stage.witness.wait(5, ["new"], welcomes=1)
+    await asyncio.wait_for(proxy.hit.wait(), 5)
+
+    await stage.witness.ask("drop", names=["old"])
+    await stage.witness.wait(5, ["old"], ended=True)
+    deadline = time.monotonic() + 5
+    while sum([await gateway.metric("connections") for gateway in running]) > 1:
+        assert time.monotonic() < deadline, "the old socket has not ended"
+        await asyncio.sleep(0.02)
+    await asyncio.sleep(0.2)
+    seqs = await publisher.publish({"kind": "data", "n": 1})
+
+    await stage.witness.wait(1, ["new"], position=seqs[0])
+    verdict = (await stage.witness.judge(publisher.ledger, ["new"]))[0]
+    assert_flawless([verdict])
+    assert verdict.raw["connection"].encode() in route_of(server, "c")
+    assert publisher.live == [True]
+    assert proxy.counts["messages_dropped"] == 1
+
+
 async def test_reconnects_at_random_moments_have_no_seam(stage: Stage) -> None:
     """Failure catalogue R19, R20: between replay and live nothing is missing and nothing comes twice."""
     gateways = await stage.start_gateways(2, stage.server().url)
