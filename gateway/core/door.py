@@ -113,12 +113,15 @@ class Door:
 
     async def probe(self, request: ConnectRequest, principal: Principal) -> None:
         """The decision of `enter` without a claim. Raises RelayError, StoreUnavailable."""
-        ref = await self._access.subscriber(principal, request.session)
+        await self._check_there(await self._access.subscriber(principal, request.session), principal)
+
+    async def _check_there(self, ref: SessionRef, principal: Principal) -> None:
         info = await self._store.info(ref)
+        may_create = principal.may_create(ref.session)
         if info is None:
-            if not principal.may_create(request.session):
+            if not may_create:
                 raise not_found()
-        elif info.is_deleted or not (principal.may_create(request.session) or info.owner == principal.user):
+        elif info.is_deleted or not (may_create or info.owner == principal.user):
             raise not_found()
 
     async def enter(self, request: ConnectRequest, principal: Principal) -> Visit:
@@ -126,6 +129,8 @@ class Door:
         ref = await self._access.subscriber(principal, request.session)
         await self._wait_for_turn()
         try:
+            if (refusal := self._refusal()) is not None:  # a drain began while this one waited, or sent its token
+                raise refusal
             async with self._hub.resume.budget.share(self._hub.resume.page_bytes):
                 return await self._claim(ref, request, principal)
         finally:
@@ -149,6 +154,9 @@ class Door:
             raise RelayError(ErrorCode.BUSY, "too many clients are connecting, try again") from None
 
     async def _claim(self, ref: SessionRef, request: ConnectRequest, principal: Principal) -> Visit:
+        if not principal.may_create(ref.session):
+            # Before the index: what is pushed to this user must never go into a session of somebody else (G11).
+            await self._check_there(ref, principal)
         await self._directory.note_user_session(ref.tenant, principal.user, ref.session, self._index_seconds)
         connection = self._make_connection(ref, request, principal)
         self._hub.attach(connection)

@@ -273,9 +273,9 @@ class Ingest:
     def _note(self, session: SessionRef, appended: Appended) -> None:
         written = sum(not result.duplicate for result in appended.results)
         self._count("ok" if written else "duplicate")
-        if written:
-            self.measures.appended_messages += written
-            self.notes.note(session, appended)
+        self.measures.appended_messages += written
+        # Also of a repeat: the attempt that wrote it was not answered, so nobody has been told of it.
+        self.notes.note(session, appended)
 
     def _count(self, outcome: str) -> None:
         self.measures.appends[outcome] += 1

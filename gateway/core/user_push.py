@@ -1,6 +1,7 @@
 """Pushes to a user: one message batch to each of the user's sessions, wherever they are connected (C4).
 
-Must never bring a session into being, nor tell of sessions that the caller may not publish into.
+Must never bring a session into being, nor tell of sessions that the caller may not publish into, nor push into one that
+belongs to another user by now (G11).
 """
 
 from dataclasses import dataclass
@@ -44,11 +45,11 @@ class UserPush:
         require_scope(principal, Scope.PUBLISH)
         sessions = await self.directory.user_sessions(principal.tenant, user)
         refs = [SessionRef(principal.tenant, session) for session in sorted(sessions) if principal.may_reach(session)]
-        # The index may name what has expired since; only what has a log is pushed to.
-        heads = await self.store.heads(refs) if refs else []
+        # The index says where the user was: a session may have expired since, and another user's begun under its id.
+        infos = [(ref, await self.store.info(ref)) for ref in refs]
         deliveries: list[Delivery] = []
-        for ref, head in zip(refs, heads, strict=True):
-            if head.line is None:
+        for ref, info in infos:
+            if info is None or info.is_deleted or info.owner not in (None, user):
                 continue
             delivery = await self._push_one(principal, ref, items, idempotency_key)
             if delivery is not None:

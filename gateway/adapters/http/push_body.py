@@ -98,7 +98,13 @@ def parse_root_push(body: bytes, limits: LimitSettings) -> RootPushBody:
     push = decode_json(body, _root_decoder)
     session = check_id(push.session, "sessionId")
     if push.type in _MEDIA or push.order != "contiguous" or push.expires_in is not None:
-        what = f"type `{push.type}`" if push.type in _MEDIA else "expires_in" if push.expires_in else "this order"
+        what = (
+            f"type `{push.type}`"
+            if push.type in _MEDIA
+            else "expires_in"
+            if push.expires_in is not None
+            else "this order"
+        )
         raise RelayError(ErrorCode.UNSUPPORTED, f"{what} is not supported here")
     if push.type == "control":
         raise RelayError(ErrorCode.BAD_REQUEST, "control messages come from the gateway; send another type")

@@ -29,6 +29,8 @@ class Records:
     def __init__(self) -> None:
         self.noted: list[tuple[Any, ...]] = []
         self.gate: asyncio.Event | None = None
+        self.refusal: RelayError | None = None
+        """Why nobody is let in."""
 
     async def note_user_session(self, *what: Any) -> None:
         if self.gate is not None:
@@ -60,7 +62,7 @@ async def door(**server: Any) -> AsyncIterator[tuple[Stage, Door, Records]]:
             retention=RetentionSettings(),
             clock=lambda: it.now[0],
             rng=random.Random(1),
-            refusal=lambda: None,
+            refusal=lambda: records.refusal,
         )
         yield it, made, records
 
@@ -76,6 +78,29 @@ async def test_the_user_index_is_written_before_the_claim() -> None:
         visit = await entering
         assert records.noted[0][:3] == (Tenant("default"), UserId("anonymous"), "chat-1")
         visit.end("lost")
+
+
+async def test_a_session_that_is_not_the_users_does_not_get_into_the_index() -> None:
+    """What is pushed to the user would go there."""
+    async with door() as (it, door_, records):
+        owner_only = Principal(Tenant("default"), UserId("u1"), frozenset({Scope.SUBSCRIBE}), None)
+        with pytest.raises(RelayError) as caught:
+            await door_.enter(REQUEST, owner_only)
+
+        assert caught.value.code is ErrorCode.NOT_FOUND
+        assert not records.noted
+        assert not it.log.claims
+
+
+async def test_who_waited_until_a_drain_began_is_not_let_in() -> None:
+    """Its token came in the first message, or it stood in the queue."""
+    async with door() as (it, door_, records):
+        door_.take_place()
+        records.refusal = RelayError(ErrorCode.DRAINING, "this gateway is draining")
+        with pytest.raises(RelayError):
+            await door_.enter(REQUEST, EVERYBODY)
+
+        assert not it.log.claims
 
 
 async def test_a_visit_from_the_claim_to_the_release() -> None:

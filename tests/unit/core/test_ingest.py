@@ -157,6 +157,18 @@ async def test_a_cancelled_caller_leaves_its_lane_usable_and_in_order() -> None:
     assert waiting.cancelled()
 
 
+async def test_an_append_whose_answer_was_lost_is_told_to_the_gateways_all_the_same() -> None:
+    """They may have lost its bus message, too; only a heads notice finds that in a quiet session."""
+    fates = iter(["cut", "ok"])
+    store = FakeStore(lambda: next(fates))
+    ingest = make(store)
+
+    appended = await ingest.append(REF, items("a"))
+
+    assert appended.results[0].duplicate
+    assert ingest.notes.noted == [1]  # type: ignore[attr-defined]
+
+
 async def test_lost_writes_of_our_own_are_said_at_their_place() -> None:
     store = FakeStore()
     ingest = make(store)

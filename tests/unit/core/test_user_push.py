@@ -69,6 +69,16 @@ async def test_what_expired_or_was_deleted_is_not_brought_back() -> None:
     assert [ref.session for ref in world.store.log.sessions] == ["chat-gone"]
 
 
+async def test_a_session_that_is_another_users_by_now_gets_nothing() -> None:
+    world = World()
+    foreign, own = add(world, "chat-1", owner=UserId("bob")), add(world, "chat-2", owner=ANN)
+
+    deliveries = await make(world, "chat-1", "chat-2").push(principal(), ANN, ITEMS, None)
+
+    assert [delivery.session for delivery in deliveries] == ["chat-2"]
+    assert (len(foreign.items), len(own.items)) == (0, 1)
+
+
 async def test_sessions_outside_the_callers_reach_are_left_out_silently() -> None:
     world = World()
     foreign, mine = add(world, "chat-1", owner=UserId("bob")), add(world, "chat-2", owner=ANN)
@@ -101,7 +111,7 @@ async def test_one_session_that_fails_does_not_hide_the_others() -> None:
     push = make(world, "chat-1", "chat-2")
     now = asyncio.get_running_loop().time
     began = now()  # Redis refuses for as long as the first session's append is retried
-    world.store.plan = lambda: "refused" if world.store.calls > 1 and now() < began + 5 else "ok"
+    world.store.plan = lambda: "refused" if world.store.calls > 2 and now() < began + 5 else "ok"
 
     deliveries = await push.push(principal(), ANN, ITEMS, None)
 
