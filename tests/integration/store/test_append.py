@@ -180,14 +180,37 @@ async def test_own_identity_registers_its_epochs_upwards(stage: Stage) -> None:
 
 @pytest.mark.parametrize("producers", [63, 64, 65])
 async def test_the_longest_idle_of_65_producers_goes(stage: Stage, producers: int) -> None:
-    names = [await registered(stage, f"p{place}") for place in range(producers)]
-    last = names[-1]
+    """p1: p0 was heard of again after it, all others later."""
+    names = []
+    for place in range(min(producers, 64)):
+        names.append(await registered(stage, f"p{place}"))
+        await stage.put(data(), producer=names[-1])
+    await stage.put(data(), producer=names[0])
+    if producers > 64:
+        names.append(await registered(stage, "p64"))
 
-    outcome = await stage.append(data(), producer=names[0])
+    outcomes = [await stage.append(data(), producer=name) for name in names]
 
-    assert isinstance(outcome, Appended) is (producers <= 64)
-    assert isinstance(await stage.append(data(), producer=names[1]), Appended)
-    assert isinstance(await stage.append(data(), producer=last), Appended)
+    unknown = [place for place, outcome in enumerate(outcomes) if not isinstance(outcome, Appended)]
+    assert unknown == ([1] if producers > 64 else [])
+    assert stage.admin.hget(stage.key("meta"), "producers") == str(min(producers, 64))
+
+
+async def test_a_producer_just_registered_is_not_the_longest_idle_one(stage: Stage) -> None:
+    for place in range(64):
+        await stage.put(data(), producer=await registered(stage, f"p{place}"))
+    fresh = [await registered(stage, f"q{place}") for place in range(3)]
+
+    outcomes = [await stage.append(data(), producer=producer) for producer in fresh]
+
+    assert all(isinstance(outcome, Appended) for outcome in outcomes)
+
+
+async def test_an_epoch_is_above_the_last_one_whatever_the_clock_says(stage: Stage) -> None:
+    last = await registered(stage)
+    stage.admin.hset(stage.key("meta"), "p:p", f"{last.epoch + 10**12} 0 @0 ")
+
+    assert (await registered(stage)).epoch == last.epoch + 10**12 + 1
 
 
 async def test_a_batch_is_refused_whole_when_its_run_has_ended(stage: Stage) -> None:
