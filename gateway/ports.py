@@ -160,8 +160,9 @@ class ClaimRequest:
     bare_seq: int | None = None
     from_start: bool = False
     replaces: ConnectionId | None = None
-    is_reclaim: bool = False
-    """The same socket again after `lost`: no take-over counts; SUPERSEDED when another has a live route."""
+    reclaims: int | None = None
+    """The same socket again after `lost`: the generation of its first claim. No take-over counts; SUPERSEDED when another,
+    first claimed later, has a live route."""
     capabilities: str = ""
     retry_count: int = 0
 

@@ -77,6 +77,7 @@ class Connection:
         "check_at",
         "client",
         "expires_at",
+        "first_generation",
         "generation",
         "heartbeat_seconds",
         "held",
@@ -137,6 +138,8 @@ class Connection:
         """A newer connection of the client is about to replace this one: it receives, it does not write."""
         self.is_fenced = False
         """Somebody else owns the route: it must not be released."""
+        self.first_generation = 0
+        """Of its first claim: who is newer when a fail-over has forgotten one of two claims."""
         self.generation = 0
         """0 until the claim is answered: no renewal before."""
         self.line = NO_LINE

@@ -68,6 +68,7 @@ class Resume:
 
         `connection.generation` and its link are set. `bare_seq`: the `last_received_seq` that the claim was made with.
         """
+        connection.first_generation = claimed.generation
         state = claimed.log
         verdict, resumed = _place(claimed, bare_seq)
         connection.session.note(state)
@@ -223,7 +224,7 @@ class Resume:
                 may_create=connection.principal.may_create(connection.session.ref.session),
                 user=connection.principal.user,
                 cursor=connection.cursor(connection.sent_seq),
-                is_reclaim=True,
+                reclaims=connection.first_generation,
             )
         )
         if isinstance(outcome, Claimed):

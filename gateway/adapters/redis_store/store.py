@@ -162,7 +162,7 @@ class RedisStore:
             "" if seq is None else seq,
             "start" if request.from_start else "live",
             request.replaces or "",
-            "1" if request.is_reclaim else "",
+            "" if request.reclaims is None else request.reclaims,
             request.capabilities,
             request.retry_count,
             self._page_bytes,

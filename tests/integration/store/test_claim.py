@@ -205,24 +205,36 @@ async def test_256_clients_are_remembered_and_the_longest_unseen_goes(stage: Sta
 async def test_a_reclaim_of_its_own_route_gets_a_new_generation(stage: Stage) -> None:
     first = await stage.claimed("c1")
 
-    again = await stage.claimed("c1", is_reclaim=True)
+    again = await stage.claimed("c1", reclaims=first.generation)
 
     assert again.generation > first.generation
     assert await stage.owners() == {"phone": "c1"}
 
 
 async def test_a_reclaim_loses_against_a_live_route_of_another_connection(stage: Stage) -> None:
-    await stage.claimed("c1")
+    first = await stage.claimed("c1")
     await stage.claimed("c2", gateway="gw-b")
 
-    assert await stage.claim("c1", is_reclaim=True) == ClaimRefused(ClaimRefusal.SUPERSEDED)
+    assert await stage.claim("c1", reclaims=first.generation) == ClaimRefused(ClaimRefusal.SUPERSEDED)
     stage.pass_time(60_001)
-    assert isinstance(await stage.claim("c1", is_reclaim=True), Claimed)
+    assert isinstance(await stage.claim("c1", reclaims=first.generation), Claimed)
+
+
+async def test_a_reclaim_follows_again_what_it_followed_before_a_failover_forgot_it(stage: Stage) -> None:
+    await stage.claimed("c1")
+    forgotten = {name: stage.admin.dump(stage.key(name)) for name in ("meta", "routes", "gws")}
+    second = await stage.claimed("c2", gateway="gw-b")
+    for name, dump in forgotten.items():
+        stage.admin.restore(stage.key(name), 60_000, dump, replace=True)
+
+    assert isinstance(await stage.claim("c2", gateway="gw-b", reclaims=second.generation), Claimed)
+    assert await stage.owners() == {"phone": "c2"}
 
 
 async def test_reclaims_are_no_takeovers(stage: Stage) -> None:
+    first = await stage.claimed("c1")
     for _ in range(12):
-        assert isinstance(await stage.claim("c1", is_reclaim=True), Claimed)
+        assert isinstance(await stage.claim("c1", reclaims=first.generation), Claimed)
     assert isinstance(await stage.claim("c2"), Claimed)
 
 

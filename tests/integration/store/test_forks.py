@@ -113,7 +113,7 @@ class TestOtherServer:
         results = await stage.renew(stage.renew_client(claimed, acked=1))
 
         assert [result.outcome for result in results] == [Renewal.LOST]
-        again = await stage.claimed(is_reclaim=True, cursor=str(claimed.log.cursor(1)))
+        again = await stage.claimed(reclaims=claimed.generation, cursor=str(claimed.log.cursor(1)))
         assert bases(again.log.forks) == [0, 1]
         assert (again.origin, again.page) == (Origin.CURSOR, None)
         await stage.release(stage.renew_client(again))

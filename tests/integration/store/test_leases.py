@@ -57,7 +57,7 @@ async def test_a_renewal_without_meta_or_route_is_lost(stage: Stage, part: str) 
     stage.admin.delete(stage.key(part))
 
     assert [result.outcome for result in await stage.renew(stage.renew_client(claimed))] == [Renewal.LOST]
-    again = await stage.claimed(is_reclaim=True)
+    again = await stage.claimed(reclaims=claimed.generation)
     assert [result.outcome for result in await stage.renew(stage.renew_client(again))] == [Renewal.OK]
 
 
@@ -288,7 +288,7 @@ class TestMakeBeforeBreak:
         old = await stage.claimed("c1", gateway="gw-a")
         await stage.claimed("c2", gateway="gw-b", replaces=OLD)
 
-        again = await stage.claimed("c1", gateway="gw-a", is_reclaim=True)
+        again = await stage.claimed("c1", gateway="gw-a", reclaims=old.generation)
 
         assert again.generation == old.generation
         assert await stage.owners() == {"phone": "c2"}

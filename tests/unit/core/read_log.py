@@ -154,7 +154,7 @@ class ReadLog:
         if self.refusal is not None:
             return self.refusal
         owner = self.routes.get(request.client)
-        if request.is_reclaim and owner is not None and owner[0] != request.connection:
+        if request.reclaims is not None and owner is not None and owner[0] != request.connection:
             return ClaimRefused(ClaimRefusal.SUPERSEDED)
         is_new, self.exists = not self.exists, True
         if self.is_stale:

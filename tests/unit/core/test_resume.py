@@ -490,7 +490,7 @@ async def test_a_reclaim_from_what_was_sent_brings_what_was_missed() -> None:
 
         assert link.seqs() == [1, 2, 3]
         assert connection.generation == generation + 1
-        assert it.log.claims[-1].is_reclaim
+        assert it.log.claims[-1].reclaims == generation
         assert it.log.claims[-1].cursor == cursor(1)
         assert "welcome" not in link.kinds()[1:]
 

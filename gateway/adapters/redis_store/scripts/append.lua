@@ -118,7 +118,7 @@ for i = first_item, #ARGV, 4 do
     states = states or {}
     local state = states[run]
     if not state then
-      state = { string.match(call('HGET', RUNS, run) or '', '^(%a) (%d+) (%d+) (%d+) (%d+)$') }
+      state = { string.match(call('HGET', RUNS, run) or '', '^(%a) (%d+) (%d+) (%d+) (%d+)') }
       if not state[1] then
         state = { 'o', epoch, 0, 0, is_new = true }
       end

@@ -4,7 +4,8 @@
 -- KEYS 1 meta, 2 log, 3 clients, 4 runs, 5 seen, 6 kept, 7 pending, 8 outbox, 9 routes, 10 gws
 -- ARGV 1 incarnation, 2 nonces, 3 gateway, 4 connection, 5 client, 6 user, 7 `1` if it may make the session,
 --      8 `<epoch>.<fork>` of its cursor, 9 seq of its cursor or bare seq, 10 `start` or `live`, 11 connection that it replaces,
---      12 `1` for a re-claim, 13 capabilities, 14 retry count, 15 page bytes; what is absent is empty
+--      12 for a re-claim the generation of its first claim, 13 capabilities, 14 retry count, 15 page bytes; what is absent is
+--      empty
 -- Result: array: lines of text, then `forks`, then the page's entries, or nil when the position is not on the current line
 --   c <incarnation> <generation> <epoch> <head> <lost> <origin> <line of the position> <seq of the position> <input seq>
 --   r <incarnation> <reason> <after ms>
@@ -17,7 +18,7 @@
 
 local META, LOG, CLIENTS, RUNS, ROUTES, GWS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[9], KEYS[10]
 local gateway, connection, client, replaces = ARGV[3], ARGV[4], ARGV[5], ARGV[11]
-local may_create, is_reclaim = ARGV[7] == '1', ARGV[12] == '1'
+local may_create, since, is_reclaim = ARGV[7] == '1', ARGV[12], ARGV[12] ~= ''
 local now, now_us = clock()
 
 -- Who may: a session that does not exist, is somebody else's or was deleted answers alike (G11).
@@ -55,7 +56,12 @@ elseif is_reclaim and current.previous_connection == connection then
   -- The newer connection is not live yet; this one goes on receiving until it is.
   keeps_route = true
 elseif is_reclaim and current.connection ~= connection then
-  return refuse('superseded', 0)
+  if tonumber(since) <= tonumber(current.since) then
+    return refuse('superseded', 0)
+  end
+  -- A fail-over has lost the claim by which this connection followed the route's: it follows it again. First claims are
+  -- in order because one server gave their generations, or the time between servers, which is long beside their clocks'.
+  tell('1s', META, current.gateway, client, current.connection)
 elseif current.connection == connection then
   -- The same socket again: whatever it replaces stays as it is.
   for _, name in ipairs({ 'previous_gateway', 'previous_connection', 'previous_generation', 'previous_until' }) do
@@ -99,6 +105,7 @@ if keeps_route then
 else
   generation = next_generation(META, now_us)
   route.generation = generation
+  route.since = is_reclaim and since or generation
   store_route(ROUTES, client, route)
   redis.call('PEXPIRE', ROUTES, math.floor(LEASE_MS * 4 / 3))
   if current then

@@ -1,10 +1,11 @@
--- Routes: fields of the routes hash, one a client. Ten values, tabs between: gateway, connection, generation, lease (ms),
+-- Routes: fields of the routes hash, one a client. Eleven values, tabs between: gateway, connection, generation, lease (ms),
 -- capabilities, times of take-overs (ms, commas between), then of the connection that it replaces and that still receives:
--- gateway, connection, generation, until (ms); these four are empty when there is none.
+-- gateway, connection, generation, until (ms); these four are empty when there is none. Last the generation of the first
+-- claim of its connection.
 -- Fences compare connection and generation for equality (G6).
 
 local FIELDS = { 'gateway', 'connection', 'generation', 'lease', 'capabilities', 'takeovers', 'previous_gateway',
-  'previous_connection', 'previous_generation', 'previous_until' }
+  'previous_connection', 'previous_generation', 'previous_until', 'since' }
 
 local function parse_route(text)
   local route, i = {}, 0

@@ -18,7 +18,7 @@ local function drop_oldest_run(runs)
   local stored = redis.call('HGETALL', runs)
   local victim, victim_state, victim_first
   for i = 1, #stored, 2 do
-    local state, first = string.match(stored[i + 1], '^(%a) .* (%d+)$')
+    local state, first = string.match(stored[i + 1], '^(%a) %d+ %d+ %d+ (%d+)')
     first = tonumber(first)
     if not victim or state < victim_state or (state == victim_state and first < victim_first) then
       victim, victim_state, victim_first = stored[i], state, first

@@ -38,6 +38,7 @@ for i = 4, #ARGV, 5 do
         tell('1s', META, route.gateway, client, route.connection)
         is_owner = true
         route.gateway, route.connection, route.generation = gateway, connection, next_generation(META, now_us)
+        route.since = generation
         forget_previous(route)
         answer = 'k ' .. route.generation
       else
@@ -55,9 +56,10 @@ for i = 4, #ARGV, 5 do
         acknowledge(known, line, acked)
       end
       store_client(CLIENTS, client, known, now)
-      if line ~= meta[1] then
-        answer = 'l'
-      end
+    end
+    -- A route of another line may be older than this connection's claim: a fail-over may have lost that.
+    if line ~= meta[1] then
+      answer = 'l'
     end
   end
   answers[#answers + 1] = answer

@@ -10,7 +10,7 @@ local at, keep_until = tonumber(ARGV[2]), now + ARGV[3]
 local longest = keep_until
 local stored = redis.call('HGETALL', KEYS[1])
 for i = 1, #stored, 2 do
-  local known_at, known_until = string.match(stored[i + 1], '^(%d+) (%d+)$')
+  local known_at, known_until = string.match(stored[i + 1], '^(%d+) (%d+)')
   known_at, known_until = tonumber(known_at), tonumber(known_until)
   if stored[i] == ARGV[1] then
     at, keep_until = math.max(at, known_at), math.max(keep_until, known_until)
