@@ -27,8 +27,8 @@ SHORT_TIMES: Final = {
     "RR_MEMBERS__RENEW_SECONDS": "1",
     "RR_DRAIN__SETTLE_SECONDS": "0",
     "RR_DRAIN__WINDOW_SECONDS": "0.5",
-    "RR_DRAIN__DEADLINE_SECONDS": "8",
-    "RR_DRAIN__MARGIN_SECONDS": "1",
+    "RR_DRAIN__DEADLINE_SECONDS": "9",
+    "RR_DRAIN__MARGIN_SECONDS": "3",
     "RR_DRAIN__RETURN_SPREAD_SECONDS": "1",
     "RR_LIMITS__TAKEOVERS_PER_MINUTE": "1000",
 }
@@ -37,8 +37,8 @@ SHORT_TIMES: Final = {
 _CRASHES = re.compile(
     r"Traceback \(most recent call last\)|never retrieved|was never awaited|Task was destroyed|\"exception\"|Unclosed"
 )
-_END_SECONDS: Final = 15.0
-_EXIT_SECONDS: Final = 10.0
+_END_SECONDS: Final = 20.0
+_EXIT_SECONDS: Final = 12.0
 """Longer than RR_DRAIN__DEADLINE_SECONDS."""
 
 
