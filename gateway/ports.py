@@ -161,8 +161,8 @@ class ClaimRequest:
     from_start: bool = False
     replaces: ConnectionId | None = None
     reclaims: int | None = None
-    """The same socket again after `lost`: the generation of its first claim. No take-over counts; SUPERSEDED when another,
-    first claimed later, has a live route."""
+    """The same socket again after `lost`: the generation of its first claim. No take-over counts; SUPERSEDED when
+    another one, first claimed later, has a live route."""
     capabilities: str = ""
     retry_count: int = 0
 
