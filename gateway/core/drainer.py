@@ -118,7 +118,7 @@ class Drainer:
 
     async def _pause_until(self, when: float) -> None:
         seconds = when - self._clock()
-        if seconds <= 0 or self._hurried.is_set():
+        if seconds <= 0:
             return
         try:
             async with asyncio.timeout(seconds):

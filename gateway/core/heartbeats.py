@@ -76,8 +76,7 @@ class Heartbeats:
             if (
                 checks_progress
                 or now >= liveness.ping_at
-                or now >= liveness.answer_by
-                or connection.written_at - liveness.heard_at >= silence_seconds
+                or connection.written_at - liveness.heard_at >= silence_seconds  # also while the answer is due
                 or (connection.expires_at is not None and noticed_from >= connection.expires_at)
             ) and connection.is_open:
                 self._look(connection, now, wall, checks_progress=checks_progress)

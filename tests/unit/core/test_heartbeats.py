@@ -118,11 +118,12 @@ async def test_the_kernel_is_asked_only_before_a_miss_counts() -> None:
         assert (early, link.asked) == (0, 1)
 
 
-async def test_a_write_after_silence_that_nobody_answers_closes_within_ten_seconds_of_it() -> None:
+@pytest.mark.parametrize("silent_seconds", [6, 7, 8, 9])
+async def test_a_write_after_silence_that_nobody_answers_closes_within_ten_seconds_of_it(silent_seconds: int) -> None:
     async with stage() as it:
         _, link = await it.connect()
         wheel = Wheel(it)
-        wheel.turn(6)
+        wheel.turn(silent_seconds)
         it.append("hello?")
         wheel.turn(1)
         asked = len(link.pings)
@@ -268,6 +269,8 @@ async def test_every_connection_is_passed_once_a_round_also_while_others_come_an
             wheel.turn(TICK_SECONDS)
             if number % 3 == 0:
                 it.hub.detach(connections[number // 3])
+        assert all(len({round(at / TICK_SECONDS) % SLOTS for at in times}) == 1 for times in seen.values())
+        assert len({round(times[0] / TICK_SECONDS) % SLOTS for times in seen.values()}) == SLOTS
         for connection in connections[20:]:
             pauses = [after - before for before, after in pairwise(seen[connection.id])]
             assert max(pauses) == pytest.approx(SLOTS * TICK_SECONDS)

@@ -263,6 +263,17 @@ async def test_the_tenants_of_open_sockets_are_read_every_few_seconds_and_others
         assert it.directory.reads.count(Tenant("other")) == 1
 
 
+async def test_the_tenants_of_open_sockets_are_not_forgotten_while_redis_is_away() -> None:
+    async with scene(runs=True) as it:
+        it.directory.revoke_now("user", "eve")
+        await it.connect()
+        await asyncio.sleep(3)
+        it.directory.is_down = True
+        await asyncio.sleep(120)
+
+        assert await it.revoker.is_revoked(replace(ANN, user=UserId("eve")), None)
+
+
 async def test_tenants_that_nobody_asks_for_are_forgotten() -> None:
     async with scene(runs=True) as it:
         await it.revoker.is_revoked(ANN, None)

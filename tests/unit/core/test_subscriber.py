@@ -258,6 +258,22 @@ async def test_a_comparison_that_began_before_subscribe_does_not_count_as_the_on
         assert link.seqs() == [1]
 
 
+async def test_a_comparison_that_saw_two_subscribes_does_not_count_for_the_second() -> None:
+    async with scene() as it:
+        _, link = await it.it.connect()
+        gate = it.it.log.heads_gate = asyncio.Event()
+        it.subscriber.on_subscribed()
+        await settle()
+        it.subscriber.on_down("closed")
+        it.it.append("after the heads were read, before the second SUBSCRIBE", is_heard=False)
+        it.subscriber.on_subscribed()
+
+        gate.set()
+        await settle()
+
+        assert link.seqs() == [1]
+
+
 async def test_the_comparison_after_subscribe_is_repeated_until_redis_answers() -> None:
     async with scene() as it:
         _, link = await it.it.connect()

@@ -72,18 +72,18 @@ async def test_a_failure_is_logged_and_no_incident_for_a_task_that_may_end(logs:
 async def test_tasks_that_run_for_ever_end_one_by_one_the_newest_first() -> None:
     ends: list[str] = []
 
-    async def slowly(name: str) -> None:
+    async def slowly(name: str, seconds: float) -> None:
         try:
             await forever()
         finally:
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(seconds)
             ends.append(name)
 
     incidents = Incidents()
     owner = incidents.owner()
-    for name in ("redis", "bus", "heartbeats"):
-        owner.forever(name, slowly(name))
-    owner.start("repair", slowly("repair"))
+    for seconds, name in enumerate(("redis", "bus", "heartbeats")):
+        owner.forever(name, slowly(name, seconds / 10))
+    owner.start("repair", slowly("repair", 0.3))
     await settle()
 
     await owner.stop(5)
