@@ -56,7 +56,7 @@ elseif is_reclaim and current.previous_connection == connection then
   -- The newer connection is not live yet; this one goes on receiving until it is.
   keeps_route = true
 elseif is_reclaim and current.connection ~= connection then
-  if tonumber(since) <= tonumber(current.since) then
+  if tonumber(since) <= tonumber(current.since or 0) then
     return refuse('superseded', 0)
   end
   -- A fail-over has lost the claim by which this connection followed the route's: it follows it again. First claims are
