@@ -124,15 +124,21 @@ class Door:
         elif info.is_deleted or not (may_create or info.owner == principal.user):
             raise not_found()
 
-    async def enter(self, request: ConnectRequest, principal: Principal) -> Visit:
-        """Claims the route. The caller begins the visit, or ends it. Raises RelayError, StoreUnavailable."""
+    async def enter(
+        self, request: ConnectRequest, principal: Principal, check_present: Callable[[], None] = lambda: None
+    ) -> Visit:
+        """Claims the route. The caller begins the visit, or ends it. Raises RelayError, StoreUnavailable.
+
+        `check_present` raises when the client has left; it is called last. A gateway that was frozen finds connects
+        that were given up long ago: a claim would supersede the connection that the same client has elsewhere by now.
+        """
         ref = await self._access.subscriber(principal, request.session)
         await self._wait_for_turn()
         try:
             if (refusal := self._refusal()) is not None:  # a drain began while this one waited, or sent its token
                 raise refusal
             async with self._hub.resume.budget.share(self._hub.resume.page_bytes):
-                return await self._claim(ref, request, principal)
+                return await self._claim(ref, request, principal, check_present)
         finally:
             self._handshakes.release()
 
@@ -153,11 +159,14 @@ class Door:
         except TimeoutError:
             raise RelayError(ErrorCode.BUSY, "too many clients are connecting, try again") from None
 
-    async def _claim(self, ref: SessionRef, request: ConnectRequest, principal: Principal) -> Visit:
+    async def _claim(
+        self, ref: SessionRef, request: ConnectRequest, principal: Principal, check_present: Callable[[], None]
+    ) -> Visit:
         if not principal.may_create(ref.session):
             # Before the index: what is pushed to this user must never go into a session of somebody else (G11).
             await self._check_there(ref, principal)
         await self._directory.note_user_session(ref.tenant, principal.user, ref.session, self._index_seconds)
+        check_present()
         connection = self._make_connection(ref, request, principal)
         self._hub.attach(connection)
         try:
@@ -216,11 +225,13 @@ class Door:
         self._hub.resume.begin(connection, claimed, bare_seq)
 
     async def renew(self, connection: Connection, token: str) -> None:
-        """Another token for the same user, in band (U03). Raises RelayError; the caller closes."""
+        """Another token for the same user, in band (U03). Raises RelayError, then the caller closes; StoreUnavailable."""
         principal = await self._access.authenticate(token)
         if not principal.is_same_user(connection.principal):
             raise RelayError(ErrorCode.UNAUTHENTICATED, "the token is for another user")
-        await self._access.subscriber(principal, connection.session.ref.session)
+        ref = await self._access.subscriber(principal, connection.session.ref.session)
+        if not principal.may_create(ref.session):
+            await self._check_there(ref, principal)
         connection.principal = principal
         connection.expires_at = principal.expires_at
         connection.is_expiry_told = False

@@ -50,7 +50,7 @@ class Measures:
     """Gap frames by reason."""
     lagging_entered: int = 0
     connects: Counter[str] = field(default_factory=Counter)
-    """Admission outcomes: accepted or the error code."""
+    """Admission outcomes: accepted, the error code, or left."""
     reconnects: int = 0
     """Connects that brought a cursor or retry > 0."""
     takeovers: Counter[str] = field(default_factory=Counter)

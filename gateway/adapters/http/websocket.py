@@ -35,6 +35,10 @@ MAX_AUTH_MESSAGE_BYTES: Final = 8 * 1024
 """Before its credentials are known, a socket may send no more."""
 
 
+class _ClientLeft(Exception):
+    """Before it was let in: there is nobody to answer."""
+
+
 class WebSocketEndpoint:
     """Handles GET of the WebSocket paths, with and without an Upgrade header. One per gateway."""
 
@@ -73,7 +77,10 @@ class WebSocketEndpoint:
                 return json_response({"ok": True})
             _check_handshake(request)
             principal = None if self._comes_later(request, params) else await self._identify(request, params)
-            visit = await self._enter(params.request, principal)
+            visit = await self._enter(request, params.request, principal)
+        except _ClientLeft:
+            self._measures.connects["left"] += 1
+            return web.Response()  # goes nowhere
         except RelayError as exc:
             self._measures.connects[exc.code] += 1
             raise
@@ -105,11 +112,13 @@ class WebSocketEndpoint:
         """No credentials at all: they are expected in the first message."""
         return self._needs_token and params.ticket is None and _given_token(request, params) is None
 
-    async def _enter(self, request: ConnectRequest, principal: Principal | None) -> Visit | None:
+    async def _enter(self, request: web.Request, asked: ConnectRequest, principal: Principal | None) -> Visit | None:
         """Takes a place, which is kept unless this raises."""
         self._door.take_place()
         try:
-            return None if principal is None else await self._door.enter(request, principal)
+            if principal is None:
+                return None
+            return await self._door.enter(asked, principal, lambda: _check_present(request))
         except BaseException:
             self._door.leave()
             raise
@@ -127,7 +136,7 @@ class WebSocketEndpoint:
                 return ws
             ws.link = link = WebSocketLink(request.transport, writer, self._close_timeout_seconds)
             if visit is None:
-                visit = await self._enter_by_message(ws, link, asked)
+                visit = await self._enter_by_message(request, ws, link, asked)
             if visit is None:
                 self._door.leave()
                 has_place = False
@@ -184,15 +193,20 @@ class WebSocketEndpoint:
 
     # ---- credentials in the first message (A15) --------------------------------------------------------------
 
-    async def _enter_by_message(self, ws: RelayWebSocket, link: WebSocketLink, asked: ConnectRequest) -> Visit | None:
-        """None: refused, the close is on its way."""
+    async def _enter_by_message(
+        self, request: web.Request, ws: RelayWebSocket, link: WebSocketLink, asked: ConnectRequest
+    ) -> Visit | None:
+        """None: refused, and the close is on its way; or nobody is there any more."""
         try:
             async with asyncio.timeout(self._auth_timeout_seconds):
                 text = await self._first_text(ws, link)
             if text is None:
                 return None
             principal = await self._identity.authenticate(self._door.read_auth(text))
-            return await self._door.enter(asked, principal)
+            return await self._door.enter(asked, principal, lambda: _check_present(request))
+        except _ClientLeft:
+            self._measures.connects["left"] += 1
+            return None
         except TimeoutError:
             error = RelayError(ErrorCode.UNAUTHENTICATED, "no `auth` message came in time")
         except RelayError as exc:
@@ -226,6 +240,12 @@ class WebSocketEndpoint:
                     return None
                 case _:
                     return None
+
+
+def _check_present(request: web.Request) -> None:
+    """Raises _ClientLeft when the socket has ended."""
+    if request.transport is None or request.transport.is_closing():
+        raise _ClientLeft
 
 
 def _check_handshake(request: web.Request) -> None:

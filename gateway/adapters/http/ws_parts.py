@@ -1,5 +1,6 @@
 """What the WebSocket endpoint calls: the core as it sees it. Composition passes it in."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from gateway.domain.access.principal import Principal
@@ -46,7 +47,11 @@ class Door(Protocol):
 
     async def probe(self, request: ConnectRequest, principal: Principal) -> None: ...
 
-    async def enter(self, request: ConnectRequest, principal: Principal) -> Visit: ...
+    async def enter(
+        self, request: ConnectRequest, principal: Principal, check_present: Callable[[], None] = ...
+    ) -> Visit:
+        """`check_present` is called right before the claim; what it raises comes through."""
+        ...
 
     def read_auth(self, text: str) -> str:
         """The token of a first message; RelayError when it is no `auth`."""

@@ -83,10 +83,10 @@ METRICS: tuple[Metric, ...] = (
     _gauge("draining", "1 from SIGTERM on.", "is_draining"),
     _counter(
         "connects",
-        "Connect attempts by outcome: accepted, or the code of the refusal.",
+        "Connect attempts by outcome: accepted, the code of the refusal, or left (gave up before it was let in).",
         "connects",
         "outcome",
-        ("accepted", *_ERRORS, OTHER),
+        ("accepted", *_ERRORS, "left", OTHER),
     ),
     _counter("reconnects", "Connects that brought a cursor or a retry count.", "reconnects"),
     _counter("closes", "Ended connections by reason.", "closes", "reason", _CLOSES),

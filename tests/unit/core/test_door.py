@@ -1,6 +1,7 @@
 """Who is let in, and that nobody leaves anything behind who did not come to be (R26, P02)."""
 
 import asyncio
+import dataclasses
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -31,6 +32,11 @@ class Records:
         self.gate: asyncio.Event | None = None
         self.refusal: RelayError | None = None
         """Why nobody is let in."""
+        self.authenticated = EVERYBODY
+
+    def authenticate(self, token: str) -> Principal:
+        """ports.Authenticator."""
+        return self.authenticated
 
     async def note_user_session(self, *what: Any) -> None:
         if self.gate is not None:
@@ -48,7 +54,7 @@ async def door(**server: Any) -> AsyncIterator[tuple[Stage, Door, Records]]:
     async with stage() as it:
         records = Records()
         directory = cast("Directory", records)
-        access = Access(None, NothingRevoked(), directory, it.log.store, AuthSettings(mode="none"), lambda: 0.0)
+        access = Access(records, NothingRevoked(), directory, it.log.store, AuthSettings(mode="none"), lambda: 0.0)
         made = Door(
             it.hub,
             access,
@@ -101,6 +107,20 @@ async def test_who_waited_until_a_drain_began_is_not_let_in() -> None:
             await door_.enter(REQUEST, EVERYBODY)
 
         assert not it.log.claims
+
+
+async def test_who_has_left_before_the_claim_claims_nothing() -> None:
+    """Its client may be elsewhere by now, and would be superseded there."""
+
+    def check_present() -> None:
+        raise EOFError
+
+    async with door() as (it, door_, _):
+        with pytest.raises(EOFError):
+            await door_.enter(REQUEST, EVERYBODY, check_present)
+
+        assert not it.log.claims
+        assert not it.hub.connections
 
 
 async def test_a_visit_from_the_claim_to_the_release() -> None:
@@ -173,6 +193,22 @@ async def test_an_upgrade_that_failed_releases_the_claim() -> None:
 
         assert [was_live for _, was_live in it.log.released] == [False]
         assert not it.hub.sessions
+
+
+async def test_a_renewed_token_must_reach_the_session_itself() -> None:
+    """One without patterns only what its user owns, whatever the token before it covered."""
+    async with door() as (it, door_, records):
+        visit = await door_.enter(REQUEST, EVERYBODY)
+        visit.begin(FakeLink())
+        (connection,) = it.hub.connections
+        records.authenticated = dataclasses.replace(EVERYBODY, patterns=None)
+
+        with pytest.raises(RelayError) as caught:
+            await door_.renew(connection, "token")
+
+        assert caught.value.code is ErrorCode.NOT_FOUND
+        assert connection.principal is EVERYBODY
+        visit.end("lost")
 
 
 async def test_a_superseded_visit_releases_nothing() -> None:
