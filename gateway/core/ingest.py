@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar, assert_never
 import structlog
 
 from gateway.core.lanes import Lanes, OwnLane
+from gateway.core.refusals import GivenUp, refusal, unavailable
 from gateway.domain.measures import Measures
 from gateway.domain.wire.cursor import Line
 from gateway.domain.wire.entry import EntryClass, Item
@@ -57,14 +58,6 @@ class _Push:
     owner: UserId | None
     idempotency_key: str | None
     deadline: float
-
-
-@dataclass(slots=True)
-class _GivenUp(Exception):
-    """The deadline passed. `is_unknown`: an attempt may have taken, or may still take, effect."""
-
-    reason: str
-    is_unknown: bool
 
 
 @dataclass(slots=True)
@@ -131,13 +124,13 @@ class Ingest:
         async with self.lanes.turn(self.lanes.named(session.key, producer.name), count, 0):
             try:
                 outcome, _ = await self._until(deadline, lambda: self.store.consume_numbers(request, code.value))
-            except _GivenUp as exc:
-                raise _unavailable(exc) from None
+            except GivenUp as exc:
+                raise unavailable(exc) from None
         match outcome:
             case Appended():
                 return
             case Expected() | AppendRefused():
-                raise _refusal(outcome)
+                raise refusal(outcome)
             case _:
                 assert_never(outcome)
 
@@ -146,10 +139,10 @@ class Ingest:
         deadline = self.clock() + self.redis.deadline_seconds
         try:
             outcome, _ = await self._until(deadline, lambda: self.store.register_producer(session, name, owner))
-        except _GivenUp as exc:
-            raise _unavailable(replace(exc, is_unknown=False)) from None
+        except GivenUp as exc:
+            raise unavailable(replace(exc, is_unknown=False)) from None
         if isinstance(outcome, AppendRefused):
-            raise _refusal(outcome)
+            raise refusal(outcome)
         return outcome
 
     async def delete(self, session: SessionRef) -> bool:
@@ -157,18 +150,18 @@ class Ingest:
         deadline = self.clock() + self.redis.deadline_seconds
         try:
             is_deleted, was_unknown = await self._until(deadline, lambda: self.store.delete(session))
-        except _GivenUp as exc:
-            raise _unavailable(exc) from None
+        except GivenUp as exc:
+            raise unavailable(exc) from None
         return is_deleted or was_unknown  # an attempt without an answer may have been the one that did it
 
     async def _append_named(self, push: _Push, producer: ProducerRef, first_number: int) -> Appended:
         try:
             outcome, _ = await self._attempts(push, producer, first_number)
-        except _GivenUp as exc:
-            raise _unavailable(exc) from None
+        except GivenUp as exc:
+            raise unavailable(exc) from None
         if isinstance(outcome, Appended):
             return outcome
-        raise _refusal(outcome)
+        raise refusal(outcome)
 
     async def _append_own(self, lane: OwnLane, push: _Push) -> Appended:
         """Under our own identity: epochs count up within this process, numbers begin at 1 in each."""
@@ -186,10 +179,10 @@ class Ingest:
             producer = ProducerRef(self.identity, lane.epoch, registers=True)
             try:
                 outcome, was_unknown = await self._attempts(push, producer, lane.last_number + 1)
-            except _GivenUp as exc:
+            except GivenUp as exc:
                 if not exc.is_unknown:
                     lane.items_in_doubt = 0
-                raise _unavailable(exc) from None
+                raise unavailable(exc) from None
             match outcome:
                 case Appended():
                     if was_unknown or push.idempotency_key or not any(result.duplicate for result in outcome.results):
@@ -207,10 +200,10 @@ class Ingest:
                     self.lanes.next_epoch(lane)
                 case AppendRefused():
                     self.lanes.next_epoch(lane)  # whether the numbers are consumed need not be known then
-                    raise _refusal(outcome)
+                    raise refusal(outcome)
                 case _:
                     assert_never(outcome)
-        raise _unavailable(_GivenUp("another writer uses this gateway's identity", is_unknown=False))
+        raise unavailable(GivenUp("another writer uses this gateway's identity", is_unknown=False))
 
     async def _settle_doubt(self, lane: OwnLane, push: _Push) -> None:
         """Messages were given up without an answer: consume their numbers, so that a late execution writes nothing.
@@ -221,8 +214,8 @@ class Ingest:
         request = _placeholders(push.session, lane.items_in_doubt, producer, lane.last_number + 1)
         try:
             outcome, _ = await self._until(push.deadline, lambda: self.store.consume_numbers(request, "given_up"))
-        except _GivenUp as exc:
-            raise _unavailable(replace(exc, is_unknown=False)) from None
+        except GivenUp as exc:
+            raise unavailable(replace(exc, is_unknown=False)) from None
         match outcome:
             case Appended():
                 lane.confirm(lane.items_in_doubt, outcome.line)
@@ -238,9 +231,9 @@ class Ingest:
         if lane.line is not None and expected.number <= lane.last_number:
             try:
                 line, _ = await self._until(push.deadline, lambda: self._read_line(push.session))
-            except _GivenUp as exc:
+            except GivenUp as exc:
                 lane.items_in_doubt = 0  # `expected` wrote nothing; the next push comes here again
-                raise _unavailable(replace(exc, is_unknown=False)) from None
+                raise unavailable(replace(exc, is_unknown=False)) from None
             if line != lane.line:
                 lane.is_owing_gap = True
                 log.warning("lost_writes", expected=expected.number, acknowledged=lane.last_number)
@@ -255,7 +248,7 @@ class Ingest:
         return await self._until(push.deadline, lambda: self.store.append(request))
 
     async def _until(self, deadline: float, call: Callable[[], Awaitable[_T]]) -> tuple[_T, bool]:
-        """The answer, and whether an earlier attempt may have taken effect. Full jitter between. Raises _GivenUp."""
+        """The answer, and whether an earlier attempt may have taken effect. Full jitter between. Raises GivenUp."""
         bound = self.redis.backoff_min_ms / 1000
         longest = self.redis.backoff_max_ms / 1000
         reason, is_unknown = "its turn did not come in time", False
@@ -268,10 +261,10 @@ class Ingest:
             self.measures.append_retries += 1
             await asyncio.sleep(min(self.rng.uniform(0, bound), max(0.0, deadline - self.clock())))
             bound = min(bound * 2, longest)
-        raise _GivenUp(reason, is_unknown)
+        raise GivenUp(reason, is_unknown)
 
     def _note(self, session: SessionRef, appended: Appended) -> None:
-        written = sum(not result.duplicate for result in appended.results)
+        written = sum(not result.duplicate and result.refused is None for result in appended.results)
         self._count("ok" if written else "duplicate")
         self.measures.appended_messages += written
         # Also of a repeat: the attempt that wrote it was not answered, so nobody has been told of it.
@@ -291,36 +284,6 @@ _OUTCOMES = {
 def _placeholders(session: SessionRef, count: int, producer: ProducerRef, first_number: int) -> AppendRequest:
     """For numbers without messages."""
     return AppendRequest(session, (Item(EntryClass.OTHER, "", 0, False, b"{"),) * count, producer, first_number)
-
-
-def _unavailable(given_up: _GivenUp) -> RelayError:
-    outcome = "unknown" if given_up.is_unknown else "not_written"
-    message = (
-        "Redis did not answer in time; the messages may be there: repeat with the same number or Idempotency-Key"
-        if given_up.is_unknown
-        else "Redis is not available; nothing was written"
-    )
-    return RelayError(ErrorCode.UNAVAILABLE, message, {"outcome": outcome})
-
-
-def _refusal(outcome: Expected | AppendRefused) -> RelayError:
-    if isinstance(outcome, Expected):
-        number = outcome.number
-        return RelayError(ErrorCode.EXPECTED, f"the producer's next number is {number}", {"expected": number})
-    match outcome.reason:
-        case AppendRefusal.PRODUCER_UNKNOWN:
-            return RelayError(
-                ErrorCode.PRODUCER_UNKNOWN, "the producer is not registered in this session: register it again"
-            )
-        case AppendRefusal.FENCED:
-            return RelayError(ErrorCode.FENCED, "a newer epoch of the producer has taken over", {"reason": "epoch"})
-        case AppendRefusal.RUN_ENDED:
-            details = {"index": outcome.index, "reason": outcome.reason.value}
-            return RelayError(ErrorCode.FENCED, f"message {outcome.index} belongs to a run that has ended", details)
-        case AppendRefusal.GONE:
-            return RelayError(ErrorCode.GONE, "the session was deleted")
-        case _:
-            assert_never(outcome.reason)
 
 
 __all__ = ["AppendNotes", "Ingest"]

@@ -69,6 +69,8 @@ def _delivery(delivery: Delivery) -> dict[str, Any]:
         code = ErrorCode.INTERNAL if delivery.error is None else delivery.error.code
         return {"session": delivery.session, "status": "failed", "code": code.value, "seq": None, "live": False}
     last = delivery.appended.results[-1]
+    if last.refused is not None:
+        return {"session": delivery.session, "status": "refused", "code": last.refused, "seq": None, "live": False}
     status = "duplicate" if last.duplicate else "ok"
     return {"session": delivery.session, "status": status, "seq": last.seq, "live": delivery.appended.live}
 

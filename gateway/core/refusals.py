@@ -1,0 +1,51 @@
+"""What a producer is told when its messages were not written, and whether they may be written yet (G5, G9).
+
+Must never claim more than is known. Called by ingest.
+"""
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from gateway.domain.wire.errors import ErrorCode, RelayError
+from gateway.ports import AppendRefusal, AppendRefused, Expected
+
+
+@dataclass(slots=True)
+class GivenUp(Exception):
+    """The deadline passed. `is_unknown`: an attempt may have taken, or may still take, effect."""
+
+    reason: str
+    is_unknown: bool
+
+
+def unavailable(given_up: GivenUp) -> RelayError:
+    outcome = "unknown" if given_up.is_unknown else "not_written"
+    message = (
+        "Redis did not answer in time; the messages may be there: repeat with the same number or Idempotency-Key"
+        if given_up.is_unknown
+        else "Redis is not available; nothing was written"
+    )
+    return RelayError(ErrorCode.UNAVAILABLE, message, {"outcome": outcome})
+
+
+def refusal(outcome: Expected | AppendRefused) -> RelayError:
+    if isinstance(outcome, Expected):
+        number = outcome.number
+        return RelayError(ErrorCode.EXPECTED, f"the producer's next number is {number}", {"expected": number})
+    match outcome.reason:
+        case AppendRefusal.PRODUCER_UNKNOWN:
+            return RelayError(
+                ErrorCode.PRODUCER_UNKNOWN, "the producer is not registered in this session: register it again"
+            )
+        case AppendRefusal.FENCED:
+            return RelayError(ErrorCode.FENCED, "a newer epoch of the producer has taken over", {"reason": "epoch"})
+        case AppendRefusal.RUN_ENDED:
+            details = {"index": outcome.index, "reason": outcome.reason.value}
+            return RelayError(ErrorCode.FENCED, f"message {outcome.index} belongs to a run that has ended", details)
+        case AppendRefusal.GONE:
+            return RelayError(ErrorCode.GONE, "the session was deleted")
+        case _:
+            assert_never(outcome.reason)
+
+
+__all__ = ["GivenUp", "refusal", "unavailable"]
