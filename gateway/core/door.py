@@ -225,7 +225,7 @@ class Door:
         self._hub.resume.begin(connection, claimed, bare_seq)
 
     async def renew(self, connection: Connection, token: str) -> None:
-        """Another token for the same user, in band (U03). Raises RelayError, then the caller closes; StoreUnavailable."""
+        """Another token for the same user, in band (U03). Raises RelayError: the caller closes; StoreUnavailable."""
         principal = await self._access.authenticate(token)
         if not principal.is_same_user(connection.principal):
             raise RelayError(ErrorCode.UNAUTHENTICATED, "the token is for another user")
