@@ -289,7 +289,8 @@ class LogStore(Protocol):
         ...
 
     async def settle(self, session: SessionRef, client: ClientId, connection: ConnectionId, generation: int) -> bool:
-        """A connection claimed with `replaces` is live: `previous` ends, told by MOVED. False: no longer the owner."""
+        """A connection claimed with `replaces` is live: `previous` ends, told by MOVED. False: no longer the owner,
+        nor the `previous` of the next one."""
         ...
 
     async def renew(self, requests: Sequence[RenewRequest]) -> list[Renewed]:

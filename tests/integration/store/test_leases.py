@@ -188,6 +188,21 @@ class TestMakeBeforeBreak:
 
         assert heard.kinds() == ["1s"]
 
+    async def test_one_that_is_live_when_it_is_replaced_already_receives_on(
+        self, stage: Stage, ears: Callable[..., Ears]
+    ) -> None:
+        """It settles after the next claim: it is no owner any more, and nobody who must go either."""
+        heard = ears("gw-a", "gw-b")
+        await stage.claimed("c1", gateway="gw-a")
+        second = await stage.claimed("c2", gateway="gw-b", replaces=OLD)
+        await stage.claimed("c3", gateway="gw-c", replaces=ConnectionId("c2"))
+        heard.heard()
+
+        phone = stage.renew_client(second, "c2")
+        assert await stage.store.settle(stage.ref, phone.client, phone.connection, phone.generation)
+        assert heard.heard() == []
+        assert [result.outcome for result in await stage.renew(phone)] == [Renewal.OK]
+
     async def test_a_client_that_moves_again_keeps_the_newest_two(
         self, stage: Stage, ears: Callable[..., Ears]
     ) -> None:
