@@ -184,12 +184,23 @@ class View:
             self._measured_from = len(self.applied)
         else:
             while self.applied and self.applied[-1].seq > place.seq:
-                self.applied.pop()
+                frame = self.applied.pop()
                 self.voided += 1
+                if frame.first <= place.seq:
+                    self._keep_beginning(frame, place.seq, runs or {})
             if runs is not None:
                 self._check_runs(runs, place)
         self.place = place
         self._measure()
+
+    def _keep_beginning(self, frame: Applied, last: int, runs: dict[str, int]) -> None:
+        """A merged frame that the gap cuts in its middle: the run's length says where."""
+        run, at = frame.payload.get("run", ""), frame.payload.get("at", 0)
+        if frame.payload.get("kind") != "delta" or run not in runs:
+            self._findings.add("bad_runs", f"{frame.first}..{frame.seq} is to be cut at {last}, the gap has {runs}")
+            return
+        text = frame.payload["text"].encode()[: runs[run] - at].decode(errors="replace")
+        self.applied.append(Applied(frame.line, frame.first, last, {**frame.payload, "text": text}))
 
     def _check_runs(self, runs: dict[str, int], place: Place) -> None:
         if not place.seq or self.began_at or any(gap.reason == "evicted" for gap in self.gaps):

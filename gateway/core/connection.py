@@ -75,6 +75,7 @@ class Connection:
         "_taken_bytes",
         "acked_seq",
         "check_at",
+        "claimed_line",
         "client",
         "expires_at",
         "first_generation",
@@ -138,6 +139,8 @@ class Connection:
         """A newer connection of the client is about to replace this one: it receives, it does not write."""
         self.is_fenced = False
         """Somebody else owns the route: it must not be released."""
+        self.claimed_line = NO_LINE
+        """Of the log at its last claim: on another one nobody may say that it lost its route but a claim."""
         self.first_generation = 0
         """Of its first claim: who is newer when a fail-over has forgotten one of two claims."""
         self.generation = 0
@@ -202,6 +205,11 @@ class Connection:
         """What renewals and releases say of it. A `previous` connection writes no cursor (G6)."""
         acked = self.acked_seq if self.acked_seq and not self.is_previous else None
         return RenewClient(self.client, self.id, self.generation, self.line, acked)
+
+    def as_renewal(self) -> RenewClient:
+        """On another line than that of its claim the route has to be claimed again: the old line says so (`lost`)."""
+        route = self.as_route()
+        return route if self.line == self.claimed_line else route._replace(line=self.claimed_line, acked_seq=None)
 
     def cursor(self, seq: int) -> Cursor:
         epoch, _, fork = self.line.decode().partition(".")

@@ -85,7 +85,7 @@ class Renewals:
         if not asked:
             return
         requests = [
-            RenewRequest(session.ref, self._gateway, tuple(connection.as_route() for connection in connections))
+            RenewRequest(session.ref, self._gateway, tuple(connection.as_renewal() for connection in connections))
             for session, connections in asked
         ]
         try:

@@ -68,8 +68,8 @@ class Resume:
 
         `connection.generation` and its link are set. `bare_seq`: the `last_received_seq` that the claim was made with.
         """
-        connection.first_generation = claimed.generation
         state = claimed.log
+        connection.first_generation, connection.claimed_line = claimed.generation, state.line
         verdict, resumed = _place(claimed, bare_seq)
         connection.session.note(state)
         self._measures.replays[resumed] += 1
@@ -184,8 +184,12 @@ class Resume:
             except StoreUnavailable:
                 await pauses.wait()
             else:
-                if not is_owner:
+                if is_owner:
+                    return
+                if connection.claimed_line == connection.session.line:
                     connection.superseded()
+                else:
+                    await self.reclaim(connection)  # a fail-over may have forgotten its claim
                 return
         log.warning("settle_given_up")
 
@@ -228,7 +232,7 @@ class Resume:
             )
         )
         if isinstance(outcome, Claimed):
-            connection.generation = outcome.generation
+            connection.generation, connection.claimed_line = outcome.generation, outcome.log.line
         if connection.is_ending:
             await self._give_back(connection, outcome)
             return None

@@ -9,7 +9,7 @@ from loadtest.faults import RedisProxy
 from loadtest.processes import Gateway, Server
 from loadtest.publisher import delta
 from loadtest.scenes import arrived, flawless, seat
-from loadtest.stage import Stage, assert_flawless
+from loadtest.stage import Stage, assert_flawless, assert_texts
 from loadtest.witness import Verdict
 
 pytestmark = pytest.mark.fault
@@ -82,7 +82,7 @@ async def test_stalled_for_five_seconds(stage: Stage) -> None:
 
 @pytest.mark.soak
 async def test_outage_leaves_gateways_alive_and_clients_connected(stage: Stage) -> None:
-    """Failure catalogue K07, K08: 30 s; alive all the time, ready within the grace, then 503 `redis`; no socket ends."""
+    """Failure catalogue K07, K08: 30 s; alive all the time, ready within the grace, then 503; no socket ends."""
     server = stage.server(is_persistent=True)
     gateways = await stage.start_gateways(2, server.url, readiness__redis_grace_seconds="2")
     publisher = stage.publisher(gateways, "s")
@@ -204,6 +204,74 @@ async def test_promoted_back_and_forth(stage: Stage, replicated: Replicated) -> 
     verdicts = await flawless(stage, publisher.ledger, names)
     assert [4] * 4 == [len(verdict.raw["forks"]) for verdict in verdicts]
     assert _no_socket_ended(verdicts)
+
+
+@pytest.mark.parametrize("rounds", [2, pytest.param(8, marks=pytest.mark.soak)])
+async def test_lossy_fail_overs_back_and_forth(stage: Stage, replicated: Replicated, rounds: int) -> None:
+    """Each loses some acknowledged writes; readers that are quick, slow, or came back in between are told exactly."""
+    publisher = stage.publisher(replicated.gateways, "s")
+    quick = await seat(stage, "s", replicated.gateways, 3, prefix="quick")
+    slow = await seat(
+        stage, "s", replicated.gateways, 2, prefix="slow", bytes_per_second=20_000, receive_buffer_bytes=4096
+    )
+    wanted = []
+    for _ in range(rounds):
+        for _ in range(stage.rng.randrange(5, 60)):
+            await publisher.publish(delta("r", stage.rng, 20))
+        await asyncio.to_thread(replicated.replica.wait_synced, replicated.primary)
+        replicated.replica.promote()
+        base, line = publisher.ledger.head, publisher.ledger.line
+        await stage.witness.ask("hold", names=quick[:1])
+        await stage.witness.ask("drop", names=quick[:1])
+        for _ in range(stage.rng.randrange(1, 9)):
+            await publisher.publish(delta("r", stage.rng, 20))
+        await stage.witness.ask("go_on", names=quick[:1])
+        await arrived(stage, publisher.ledger, quick)
+        lost = publisher.ledger.above(line, base)
+        wanted.append((lost[0], lost[-1], "epoch_changed"))
+        old = replicated.primary
+        replicated.fail_over()
+        await asyncio.to_thread(old.follow, replicated.primary)
+        await publisher.publish(delta("r", stage.rng))
+        await stage.witness.wait(10, quick, gaps=len(wanted))
+    await arrived(stage, publisher.ledger, [*quick, *slow], 20)
+
+    verdicts = await stage.witness.judge(publisher.ledger, [*quick, *slow])
+    assert_flawless(verdicts, may_gap=True)
+    assert_texts(verdicts, publisher.ledger)
+    assert publisher.counts["lost_writes"] == rounds
+    assert [wanted] * 3 == [verdict.gap_ranges for verdict in verdicts[:3]]
+    for verdict in verdicts:
+        assert verdict.raw["missing"] == []
+        assert {first for first, _, _ in verdict.gap_ranges} <= {first for first, _, _ in wanted}
+        assert verdict.applied == publisher.ledger.head
+
+
+async def test_lost_writes_of_anonymous_producers_leave_a_mark(stage: Stage, replicated: Replicated) -> None:
+    """Nobody can send them again: the gateway says so in the log, before its next message."""
+    publisher = stage.publisher(replicated.gateways[:1], "s", name="")
+    names = await seat(stage, "s", replicated.gateways, 2)
+    for _ in range(5):
+        await publisher.publish(delta("r", stage.rng))
+    await asyncio.to_thread(replicated.replica.wait_synced, replicated.primary)
+    replicated.replica.promote()
+    for _ in range(3):
+        await publisher.publish(delta("r", stage.rng))
+    await arrived(stage, publisher.ledger, names)
+
+    replicated.primary.kill()
+    replicated.fail_over()
+    mark = {"kind": "producer_gap", "reason": "lost_writes"}
+    seqs = await publisher.publish(delta("r", stage.rng))
+    publisher.ledger.note(publisher.ledger.line, 6, mark)
+    await stage.witness.wait(10, names, gaps=1)
+    await arrived(stage, publisher.ledger, names)
+
+    verdicts = await stage.witness.judge(publisher.ledger, names)
+    assert_flawless(verdicts, may_gap=True)
+    assert [7] == seqs
+    assert [[(6, 8, "epoch_changed")]] * 2 == [verdict.gap_ranges for verdict in verdicts]
+    assert [7, 7] == [verdict.applied for verdict in verdicts]
 
 
 async def _hand_over(replicated: Replicated) -> None:

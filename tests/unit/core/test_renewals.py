@@ -17,6 +17,7 @@ from gateway.domain.access.principal import EVERYBODY
 from gateway.domain.measures import Measures
 from gateway.domain.sessions.liveness import Liveness
 from gateway.domain.wire.close_codes import CloseCode
+from gateway.domain.wire.cursor import Line
 from gateway.domain.wire.ids import ClientId, ConnectionId, SessionId, SessionRef, Tenant
 from gateway.ports import Renewal, RenewResult
 from gateway.settings import LimitSettings, LivenessSettings, RouteSettings
@@ -76,7 +77,7 @@ class Scene:
         )
         self.hub.attach(connection)
         connection.generation = generation
-        connection.line = connection.session.line = LINE
+        connection.line = connection.claimed_line = connection.session.line = LINE
         self.links[connection.id] = FakeLink()
         connection.open(self.links[connection.id])
         self.hub.opened(connection)
@@ -143,6 +144,18 @@ async def test_every_session_is_renewed_once_an_interval_spread_over_it() -> Non
         assert {len(times) for times in it.routes.renewed_at.values()} <= {9, 10}
         assert max(map(longest_pause, it.routes.renewed_at.values())) <= RENEW_SECONDS + 0.01
         assert max(map(len, it.routes.passes)) < 300 / 5
+
+
+async def test_a_connection_on_another_line_than_its_claims_renews_on_the_old_one_and_is_lost() -> None:
+    async with scene() as it:
+        connection = it.connect("chat", "a")
+        connection.line, connection.sent_seq = Line(b"epoch.another"), 5
+        connection.on_ack(4)
+
+        await it.renew(connection)
+
+        ((request,),) = it.routes.passes
+        assert [(c.line, c.acked_seq) for c in request.clients] == [(LINE, None)]
 
 
 async def test_all_local_clients_of_a_session_travel_in_one_request() -> None:
