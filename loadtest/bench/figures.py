@@ -52,14 +52,14 @@ def _deliver(server: Talker, clients: Talker, publisher: Talker, seconds: float)
 def delivery(sockets: int, seconds: float) -> dict[str, float]:
     """Ours and the ordinary gateway, one after the other on the same cores."""
     with (
-        valkey() as (redis_url, _),
+        valkey(core=SERVER_CORE) as (redis_url, _),
         gateway(redis_url) as ours,
         _clients(ours.url, sockets) as clients,
         _publisher("relayrouter", redis_url, sockets) as publisher,
     ):
         us = _deliver(ours, clients, publisher, seconds)
     with (
-        valkey() as (redis_url, _),
+        valkey(core=SERVER_CORE) as (redis_url, _),
         _ordinary(redis_url) as theirs,
         _clients(theirs.url, sockets) as clients,
         _publisher("ordinary", redis_url, sockets) as publisher,
@@ -77,7 +77,7 @@ def delivery(sockets: int, seconds: float) -> dict[str, float]:
 
 def delivery_acking(sockets: int, seconds: float) -> dict[str, float]:
     with (
-        valkey() as (redis_url, _),
+        valkey(core=SERVER_CORE) as (redis_url, _),
         gateway(redis_url) as ours,
         _clients(ours.url, sockets, "--ack") as clients,
         _publisher("relayrouter", redis_url, sockets) as publisher,
