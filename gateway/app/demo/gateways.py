@@ -1,6 +1,6 @@
 """The demo's gateways: real `relayrouter serve` processes that can be killed, stopped, frozen, and that come back.
 
-Owns the child processes; nothing of them outlives `stop`.
+Owns the child processes; nothing of them outlives `stop`, nor (on Linux) a kill -9 of the demo.
 """
 
 import asyncio
@@ -8,12 +8,13 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gateway.adapters.embedded import mortal_command
 from gateway.domain.operator_error import OperatorError
 
 _READY_SECONDS = 20.0
@@ -31,25 +32,21 @@ class GatewayProcess:
     admin_url: str = ""
     gateway: str = ""
     state: str = "starting"
-    deaths: int = 0
     process: asyncio.subprocess.Process | None = None
 
     @property
-    def is_serving(self) -> bool:
-        return self.state in ("up", "frozen")
+    def pid(self) -> int | None:
+        return None if self.process is None or self.process.returncode is not None else self.process.pid
 
 
 class Gateways:
     """`count` gateways on one Redis. `watch` restarts whichever ended, until `stop`."""
 
-    def __init__(
-        self, redis_url: str, count: int, log_path: Path, origins: Sequence[str], on_change: Callable[[], None]
-    ) -> None:
+    def __init__(self, redis_url: str, count: int, log_path: Path, origins: Sequence[str]) -> None:
         """`origins`: web pages that may connect (the demo's own)."""
         self._redis_url = redis_url
         self._log_path = log_path
         self._origins = origins
-        self._on_change = on_change
         self._stopping = False
         self.members = [GatewayProcess(f"gateway-{number + 1}") for number in range(count)]
 
@@ -66,10 +63,10 @@ class Gateways:
                 await member.process.wait()
             if self._stopping:
                 return
-            self._set(member, "down")
-            member.deaths += 1
+            member.state = "down"
             await asyncio.sleep(_RESTART_SECONDS)
-            await self._spawn(member)
+            with suppress(OperatorError):  # while Redis is cut: the next round tries again
+                await self._spawn(member)
 
     def send(self, member: GatewayProcess, what: signal.Signals) -> bool:
         """Send a signal to the process in that place; False when there is none now."""
@@ -79,12 +76,18 @@ class Gateways:
         with suppress(ProcessLookupError):
             process.send_signal(what)
         if what == signal.SIGSTOP:
-            self._set(member, "frozen")
-        elif what == signal.SIGCONT:
-            self._set(member, "up")
-        elif what == signal.SIGTERM:
-            self._set(member, "draining")
+            member.state = "frozen"
+        elif what == signal.SIGTERM and member.state != "frozen":
+            member.state = "draining"
         return True
+
+    def thaw(self, member: GatewayProcess, pid: int | None) -> None:
+        """Let the process with that pid go on, if it is still the one in that place."""
+        if pid is None or member.pid != pid:
+            return
+        self.send(member, signal.SIGCONT)
+        if member.state == "frozen":
+            member.state = "up"
 
     async def stop(self) -> None:
         self._stopping = True
@@ -105,15 +108,21 @@ class Gateways:
             "RR_DRAIN__SETTLE_SECONDS": "0.5",
             "RR_DRAIN__WINDOW_SECONDS": "2",
         }
+        member.state = "starting"
         with self._log_path.open("ab") as log:
             member.process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "gateway", *arguments, stdout=asyncio.subprocess.PIPE, stderr=log, env=environment
+                *mortal_command([sys.executable, "-m", "gateway", *arguments]),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                env=environment,
+                start_new_session=True,  # a Ctrl-C at the terminal is for the demo, which ends them
             )
         ready = await self._ready_line(member.process)
         member.port = int(str(ready["url"]).rsplit(":", 1)[1])
         member.admin_url = ready["admin_url"]
         member.gateway = ready["gateway"]
-        self._set(member, "up")
+        member.state = "up"
 
     async def _ready_line(self, process: asyncio.subprocess.Process) -> dict[str, Any]:
         if process.stdout is None:
@@ -129,7 +138,3 @@ class Gateways:
 
     def _log_end(self) -> str:
         return "\n".join(self._log_path.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
-
-    def _set(self, member: GatewayProcess, state: str) -> None:
-        member.state = state
-        self._on_change()

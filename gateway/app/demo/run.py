@@ -6,21 +6,24 @@ import random
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
-from gateway.app.demo.check import Saboteur, passes, wait_until_complete
+from gateway.adapters.logs import set_up_logs
+from gateway.app.demo.check import passes, sabotage
 from gateway.app.demo.stage import Stage
 from gateway.app.demo.streams import RecordedStream, from_file, samples
 from gateway.app.demo.web import DemoPage
 from gateway.core.tasks import TaskOwner
 from gateway.domain.streams.dialects import DialectName
+from gateway.settings import LogSettings
 
-_EXIT_OK, _EXIT_DIFFERS = 0, 1
+_EXIT_OK, _EXIT_DIFFERS, _EXIT_BY_SIGNAL = 0, 1, 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +41,29 @@ class DemoOptions:
 
 def run_demo(options: DemoOptions) -> int:
     """The exit code. Raises OperatorError when it cannot start."""
+    set_up_logs(LogSettings(level="error"))
     streams = samples() if options.input is None else [from_file(options.input, options.dialect)]
-    return uvloop.run(_check(options, streams) if options.is_check else _show(options, streams))
+    return uvloop.run(_until_signal(_check(options, streams) if options.is_check else _show(options, streams)))
+
+
+async def _until_signal(work: Coroutine[Any, Any, int]) -> int:
+    """The first SIGINT, SIGTERM or SIGHUP cancels the work, which cleans up; later ones change nothing."""
+    task = asyncio.current_task()
+    received: list[int] = []
+
+    def end(number: int) -> None:
+        if not received and task is not None:
+            task.cancel()
+        received.append(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, end, number)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if not received:
+            raise
+        return _EXIT_BY_SIGNAL + received[0]
 
 
 async def _check(options: DemoOptions, streams: Sequence[RecordedStream]) -> int:
@@ -47,34 +71,25 @@ async def _check(options: DemoOptions, streams: Sequence[RecordedStream]) -> int
     print(f"demo --check: seed {seed}, {options.seconds:g} s", file=sys.stderr)
     rng = random.Random(seed)  # noqa: S311 - chooses faults
     owner = TaskOwner()
-    stage = Stage(owner, streams, rng, lambda: None)
+    stage = Stage(owner, streams, rng)
     try:
         await stage.open()
-        playing = owner.start("play", stage.play())
-        saboteur = owner.start("saboteur", Saboteur(stage, rng).run())
-        await asyncio.wait([playing], timeout=options.seconds)
-        stage.finish()
-        await playing
-        saboteur.cancel()
-        stage.redis_relay.heal()
-        for member in stage.gateways.members:
-            if member.state == "frozen":
-                stage.gateways.send(member, signal.SIGCONT)
-        await wait_until_complete(stage)
-        result = stage.tally(is_over=True)
+        result = await sabotage(stage, owner, options.seconds, rng)
     finally:
         await stage.close()
     _print(result, as_json=options.as_json)
-    return _EXIT_OK if passes(result) else _EXIT_DIFFERS
+    if passes(result):
+        return _EXIT_OK
+    for event in stage.events:
+        print(f"{event['at']:7.1f} s  {event['what']}", file=sys.stderr)
+    for reader in stage.readers:
+        print(f"{reader.name}: {reader.status()} {reader.result}", file=sys.stderr)
+    return _EXIT_DIFFERS
 
 
 async def _show(options: DemoOptions, streams: Sequence[RecordedStream]) -> int:
     owner = TaskOwner()
-    stage = Stage(owner, streams, random.Random(options.seed), lambda: None)  # noqa: S311 - jitter
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
+    stage = Stage(owner, streams, random.Random(options.seed))  # noqa: S311 - jitter
     page: DemoPage | None = None
     try:
         print("starting Valkey and three gateways ...", file=sys.stderr)
@@ -86,7 +101,8 @@ async def _show(options: DemoOptions, streams: Sequence[RecordedStream]) -> int:
         address = f"http://{options.host}:{port}/"
         print(json.dumps({"url": address}) if options.as_json else f"the demo is at {address} (Ctrl-C ends it)")
         sys.stdout.flush()
-        await ended.wait()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
     finally:
         if page is not None:
             await page.stop()
