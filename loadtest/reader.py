@@ -93,6 +93,8 @@ class Reader:
     _last_timestamp: int = 0
     _is_first: bool = True
     _last_end: _Socket | None = None
+    _moves: int = 0
+    """New sockets under way: the old one may be closed before their answer is read."""
 
     def __post_init__(self) -> None:
         self.view = View(self.findings)
@@ -234,9 +236,12 @@ class Reader:
         if code in FINAL_CODES and not self._sockets:
             self.ended = self.ended or f"closed {code}"
         self._last_end = socket
-        if not self._sockets:
-            self._empty.set()
+        self._note_empty()
         self.changed.set()
+
+    def _note_empty(self) -> None:
+        if not self._sockets and not self._moves:
+            self._empty.set()
 
     def _take(self, socket: _Socket, frame: Frame) -> bool:
         """True: the socket is over."""
@@ -332,6 +337,7 @@ class Reader:
         if current is None or not current.connection:
             return False
         self.counts["moves"] += 1
+        self._moves += 1
         try:
             await self._open(url or self._pick_url(), replaces=current.connection)
         except Refused as exc:
@@ -340,6 +346,9 @@ class Reader:
         except (Broken, OSError):
             self.counts["connect_failures"] += 1
             return False
+        finally:
+            self._moves -= 1
+            self._note_empty()
         return True
 
     def hold(self) -> None:
