@@ -1,8 +1,9 @@
-"""Runs the server program so that it cannot outlive the process that asked for it. A script; imports nothing of ours.
+"""Runs a program so that it cannot outlive the process that asked for it. A script; imports nothing of ours.
 
 Usage: python -I -S launcher.py MODE PARENT_PID PROGRAM ARGS...
 
-`pdeathsig` (Linux): the kernel ends the server when the thread that started it ends; the program replaces this one.
+`pdeathsig` (Linux): the kernel ends the program when the thread that started it ends; it replaces this process.
+`pdeathsig-kill` (Linux): the same by SIGKILL, for programs that have nothing to save, stopped ones included.
 `guard` (elsewhere): this process stays, and ends the server when its standard input, a pipe held by the parent, ends.
 """
 
@@ -16,11 +17,14 @@ import threading
 _PR_SET_PDEATHSIG = 1
 
 
-def _exec_with_pdeathsig(parent: int, command: list[str]) -> None:
+# SIGTERM, because with appendfsync everysec a reply may precede its write: the server flushes first.
+# A stopped server ends as well: its process group is orphaned then, and the kernel continues those.
+_DEATH_SIGNALS = {"pdeathsig": signal.SIGTERM, "pdeathsig-kill": signal.SIGKILL}
+
+
+def _exec_with_pdeathsig(parent: int, command: list[str], death: signal.Signals) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    # SIGTERM, because with appendfsync everysec a reply may precede its write: the server flushes first.
-    # A stopped server ends as well: its process group is orphaned then, and the kernel continues those.
-    if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0) != 0:
+    if libc.prctl(_PR_SET_PDEATHSIG, death, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
     if os.getppid() != parent:  # it died before the kernel was told
         sys.exit(1)
@@ -45,8 +49,8 @@ def _guard(command: list[str]) -> int:
 
 def main(arguments: list[str]) -> int:
     mode, parent, *command = arguments
-    if mode == "pdeathsig":
-        _exec_with_pdeathsig(int(parent), command)
+    if mode in _DEATH_SIGNALS:
+        _exec_with_pdeathsig(int(parent), command, _DEATH_SIGNALS[mode])
     return _guard(command)
 
 

@@ -184,6 +184,13 @@ class EmbeddedServer:
             return ""
 
 
+def mortal_command(command: list[str]) -> list[str]:
+    """On Linux: the kernel kills the program when the thread that starts it ends. Elsewhere: the command as it is."""
+    if sys.platform != "linux":
+        return command
+    return [sys.executable, "-I", "-S", str(Path(launcher.__file__)), "pdeathsig-kill", str(os.getpid()), *command]
+
+
 def _arguments(directory: Path, port: int, log_file: Path) -> list[str]:
     options = {
         "bind": "127.0.0.1",

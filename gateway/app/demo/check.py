@@ -4,37 +4,41 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from gateway.app.demo.stage import Stage
+from gateway.core.tasks import TaskOwner
 
-_FIRST_FAULT_SECONDS = 1.5
+_FIRST_FAULT_SECONDS = 1.0
 _BETWEEN_FAULTS_SECONDS = (1.8, 3.2)
 _FREEZE_SECONDS = 4.0
 _CUT_SECONDS = 1.5
-_SETTLE_SECONDS = 30.0
-"""How long readers may take to have everything once the last run has ended."""
 FAULTS_NEEDED = 2
+_MORE_SECONDS = 15.0
+"""So much longer the stream goes on while fewer faults than needed have hit it."""
+_SETTLE_SECONDS = 20.0
+"""How long publisher and readers may take to have everything once the faults are over."""
 
 
 class Saboteur:
-    """Breaks something every few seconds while a run is open, kinds in turn: kill, drain, freeze, cut."""
+    """Breaks something every few seconds while a run is open: a kill first, then each kind once a round."""
 
     def __init__(self, stage: Stage, rng: random.Random) -> None:
         self._stage = stage
         self._rng = rng
 
     async def run(self) -> None:
-        kinds: list[Callable[[], Awaitable[None]]] = [self._kill, self._drain, self._freeze, self._cut]
+        kinds: list[Callable[[], Awaitable[None]]] = [self._drain, self._freeze, self._cut]
         await asyncio.sleep(_FIRST_FAULT_SECONDS)
         while True:
-            for kind in kinds:
-                while self._stage.open_run is None or not self._is_watched():  # noqa: ASYNC110  see the next line
-                    await asyncio.sleep(0.05)  # a fault between two runs, or that nobody sees, proves nothing
+            for kind in (self._kill, *self._rng.sample(kinds, len(kinds))):
+                await until(self._is_worth_it)
                 await kind()
                 await asyncio.sleep(self._rng.uniform(*_BETWEEN_FAULTS_SECONDS))
 
-    def _is_watched(self) -> bool:
-        return self._stage.readers_at(self._stage.busiest()) > 0
+    def _is_worth_it(self) -> bool:
+        """A fault between two runs, or one that nobody sees, proves nothing."""
+        return self._stage.open_run is not None and self._stage.readers_at(self._stage.busiest()) > 0
 
     async def _kill(self) -> None:
         self._stage.kill(self._stage.busiest())
@@ -49,22 +53,33 @@ class Saboteur:
         await self._stage.cut_redis(_CUT_SECONDS)
 
 
-async def wait_until_complete(stage: Stage) -> bool:
-    """True when every reader has every run's end; False after half a minute."""
-    deadline = time.monotonic() + _SETTLE_SECONDS
-    while not stage.is_complete():
-        if time.monotonic() > deadline:
+async def until(is_true: Callable[[], bool], seconds: float | None = None) -> bool:
+    """False when it did not become true in time. Readers and processes go on by themselves: there is no one event."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    while not is_true():
+        if deadline is not None and time.monotonic() > deadline:
             return False
-        await asyncio.sleep(0.05)  # readers are tasks of their own; their progress has no single event
+        await asyncio.sleep(0.05)
     return True
 
 
-def passes(result: dict[str, object]) -> bool:
+async def sabotage(stage: Stage, owner: TaskOwner, seconds: float, rng: random.Random) -> dict[str, Any]:
+    """Stream and break for `seconds`, a little longer if need be; the tally when all is over."""
+    playing = owner.start("play", stage.play())
+    saboteur = owner.start("saboteur", Saboteur(stage, rng).run())
+    await asyncio.wait([playing], timeout=seconds)
+    await until(lambda: len(stage.faults) >= FAULTS_NEEDED or playing.done(), _MORE_SECONDS)
+    saboteur.cancel()
+    stage.finish()
+    await until(stage.is_complete, _SETTLE_SECONDS)
+    return stage.tally(is_over=True)
+
+
+def passes(result: dict[str, Any]) -> bool:
     """The rule for exit code 0."""
-    faults = result["faults"]
-    clean = result["lost"] == result["repeated"] == result["reordered"] == 0
-    enough = isinstance(faults, list) and len(faults) >= FAULTS_NEEDED
-    return clean and enough and result["digests_equal"] is True and result["received"] == result["published"]
+    is_clean = result["lost"] == result["repeated"] == result["reordered"] == 0
+    is_all_there = result["received"] == result["published"] > 0
+    return is_clean and is_all_there and result["digests_equal"] is True and len(result["faults"]) >= FAULTS_NEEDED
 
 
-__all__ = ["Saboteur", "passes", "wait_until_complete"]
+__all__ = ["FAULTS_NEEDED", "Saboteur", "passes", "sabotage", "until"]

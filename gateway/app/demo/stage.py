@@ -9,14 +9,16 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from gateway.adapters.client.endings import SessionEnded
 from gateway.adapters.client.publish_run import offer_run
-from gateway.adapters.client.publisher import Publisher
+from gateway.adapters.client.publisher import Publisher, PublishError
 from gateway.adapters.client.reader import ReaderIdentity, ReaderState, SessionReader, Start
 from gateway.adapters.client.settings import BackoffSettings, PublisherSettings, ReaderSettings
 from gateway.adapters.client.texts import Ended, RunTexts, Shown
@@ -37,6 +39,8 @@ SLOW_BYTES_PER_SECOND = 6_000
 _BETWEEN_RUNS_SECONDS = 1.5
 _STOP_SECONDS = 3.0
 _KEPT_EVENTS = 60
+_KEPT_PIECES = 2_000
+"""Of one reader, until somebody takes them; the page does so every moment, a check never."""
 
 _PATIENCE = ReaderSettings(
     backoff=BackoffSettings(base_seconds=0.2, max_seconds=2.0),
@@ -53,7 +57,7 @@ Piece = dict[str, Any]
 
 
 class DemoReader:
-    """One reader and what it has; `pieces` gathers what is new to show."""
+    """One reader and what it has; `pieces` gathers what is new to show (with a bound)."""
 
     def __init__(self, name: str, urls: Sequence[str], session: str, source: Source) -> None:
         self.name = name
@@ -61,11 +65,12 @@ class DemoReader:
             urls, session, ReaderIdentity(client=name), Start(from_start=True), settings=_PATIENCE
         )
         self.result = ReaderResult(self.reader.tally)
-        self.pieces: list[Piece] = []
+        self.pieces: deque[Piece] = deque(maxlen=_KEPT_PIECES)
         self._texts = RunTexts()
         self._source = source
 
     async def run(self) -> None:
+        """Until it is cancelled. Raises SessionEnded, which no fault of the demo may bring about."""
         async with aclosing(self.reader.frames()) as frames:
             async for frame in frames:
                 match self._texts.apply(frame):
@@ -97,15 +102,12 @@ class DemoReader:
 
 
 class Stage:
-    """Everything on it. `on_change` is called whenever the page has something new to show."""
+    """Everything on it."""
 
-    def __init__(
-        self, owner: TaskOwner, streams: Sequence[RecordedStream], rng: random.Random, on_change: Callable[[], None]
-    ) -> None:
+    def __init__(self, owner: TaskOwner, streams: Sequence[RecordedStream], rng: random.Random) -> None:
         self._owner = owner
         self._streams = streams
         self._rng = rng
-        self._on_change = on_change
         self._folder = Path(tempfile.mkdtemp(prefix="relayrouter-demo-"))
         self._server: EmbeddedServer | None = None
         self._started_at = time.monotonic()
@@ -119,15 +121,16 @@ class Stage:
         self.faults: list[str] = []
         self.events: list[dict[str, Any]] = []
         self.open_run: str | None = None
-        self.is_slow = False
+        self.slow_reader: str | None = None
         self._is_ending = False
 
     async def open(self, page_origins: Sequence[str] = ()) -> None:
         """Returns when all gateways serve and all readers are on their way. Raises OperatorError."""
-        self._server = await asyncio.to_thread(EmbeddedServer.start, self._folder / "data")
+        # Not in a thread: an interruption would leave it running there. Nothing else runs yet.
+        self._server = EmbeddedServer.start(self._folder / "data")
         await self.redis_relay.start()
         redis_url = f"redis://127.0.0.1:{self.redis_relay.port}/0"
-        self.gateways = Gateways(redis_url, GATEWAYS, self._folder / "gateways.log", page_origins, self._on_change)
+        self.gateways = Gateways(redis_url, GATEWAYS, self._folder / "gateways.log", page_origins)
         await self.gateways.start()
         self.relay = Relay(self.gateways.targets)
         await self.relay.start()
@@ -138,7 +141,7 @@ class Stage:
             DemoReader(f"reader-{number + 1}", [url], self.session, self.source) for number in range(READERS)
         ]
         for reader in self.readers:
-            self._owner.start(reader.name, reader.run())
+            self._owner.start(reader.name, self._read(reader))
         patience = PublisherSettings(request_seconds=4.0)
         self.publisher = Publisher([url], self.session, "model", settings=patience, rng=self._rng)
         self._owner.start("publisher", self.publisher.run())
@@ -160,29 +163,44 @@ class Stage:
     async def play(self) -> None:
         """One recording after the other, each as one run, until `finish`."""
         number = 0
-        while not self._is_ending:
-            stream = self._streams[number % len(self._streams)]
-            number += 1
-            await self.play_once(stream, f"run-{number}")
-            await asyncio.sleep(_BETWEEN_RUNS_SECONDS)
+        try:
+            while not self._is_ending:
+                stream = self._streams[number % len(self._streams)]
+                number += 1
+                await self._play_once(stream, f"run-{number}")
+                if not self._is_ending:
+                    await asyncio.sleep(_BETWEEN_RUNS_SECONDS)
+        except PublishError as exc:
+            self.note(f"nothing more is published: {exc}")
 
-    async def play_once(self, stream: RecordedStream, run: str) -> None:
+    async def _play_once(self, stream: RecordedStream, run: str) -> None:
         self.source.texts[run] = stream.text
         self.source.reasonings[run] = stream.reasoning
         self.open_run = run
         self.note(f"{run} begins: {stream.name}")
-        await offer_run(self.publisher, stream.play(), open_dialect(stream.dialect), RunScript(run))
+        lines = stream.play(lambda: self._is_ending)
+        await offer_run(self.publisher, lines, open_dialect(stream.dialect), RunScript(run))
         await self.publisher.flush()
         self.source.ended.add(run)
         self.open_run = None
 
     def finish(self) -> None:
-        """No further run; the one that is open goes to its end."""
+        """No more faults and no further run; the one that is open goes to its end at once."""
         self._is_ending = True
+        self.redis_relay.heal()
+        for member in self.gateways.members:
+            self.gateways.thaw(member, member.pid)
 
     def is_complete(self) -> bool:
-        """Every reader has the end of every run that was published."""
-        return all(self.source.ended <= reader.result.equal.keys() for reader in self.readers)
+        """Every run that began is published to its end, and every reader has that end."""
+        runs = self.source.texts.keys()
+        return runs <= self.source.ended and all(runs <= reader.result.equal.keys() for reader in self.readers)
+
+    async def _read(self, reader: DemoReader) -> None:
+        try:
+            await reader.run()
+        except SessionEnded as exc:
+            self.note(f"{reader.name} has ended: {exc}")
 
     def tally(self, *, is_over: bool = False) -> dict[str, Any]:
         seconds = time.monotonic() - self._started_at
@@ -200,9 +218,11 @@ class Stage:
     async def freeze(self, member: GatewayProcess, seconds: float = FREEZE_SECONDS) -> None:
         """SIGSTOP for a while: the kernel still accepts connections, but nothing answers."""
         if self._signal(member, signal.SIGSTOP, f"freeze {member.name} for {seconds:g} s"):
+            pid = member.pid
             await asyncio.sleep(seconds)
-            self.gateways.send(member, signal.SIGCONT)
-            self.note(f"{member.name} goes on")
+            if pid is not None and member.pid == pid:
+                self.gateways.thaw(member, pid)
+                self.note(f"{member.name} goes on")
 
     async def cut_redis(self, seconds: float = CUT_SECONDS) -> None:
         """Every connection to Redis is reset, and refused until the time is over."""
@@ -210,15 +230,18 @@ class Stage:
             return
         self._count_fault(f"cut Redis for {seconds:g} s")
         self.redis_relay.cut()
-        self._on_change()
         await asyncio.sleep(seconds)
         self.redis_relay.heal()
         self.note("Redis is back")
 
     def toggle_slow_reader(self) -> None:
-        self.is_slow = not self.is_slow
-        self.relay.slow(self.readers[-1].name, SLOW_BYTES_PER_SECOND if self.is_slow else None)
-        self.note(f"{self.readers[-1].name} reads {'6 kB a second' if self.is_slow else 'at full speed again'}")
+        name = self.readers[-1].name
+        is_slow = self.slow_reader is None
+        self.slow_reader = name if is_slow else None
+        self.relay.slow(name, SLOW_BYTES_PER_SECOND if is_slow else None)
+        self.note(
+            f"{name} reads {SLOW_BYTES_PER_SECOND // 1000} kB a second" if is_slow else f"{name} reads fast again"
+        )
 
     def busiest(self) -> GatewayProcess:
         """The gateway with most readers among those that are up; any that is up when none has one."""
@@ -231,7 +254,6 @@ class Stage:
     def note(self, what: str) -> None:
         self.events.append({"at": time.monotonic() - self._started_at, "what": what})
         del self.events[:-_KEPT_EVENTS]
-        self._on_change()
 
     def _signal(self, member: GatewayProcess, what: signal.Signals, words: str) -> bool:
         readers = self.readers_at(member)

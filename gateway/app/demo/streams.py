@@ -1,19 +1,21 @@
 """The provider streams of the demo: the project's own samples, or a file that somebody gave."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 from gateway.domain.operator_error import OperatorError
 from gateway.domain.streams.dialects import DialectName, open_dialect
 from gateway.domain.streams.pieces import TextPiece, ThinkingPiece
+from gateway.samples import SAMPLES, load_sample
 
 _LINES_PER_SECOND = 60
 """About what a fast model produces."""
 _SHORTEST_SECONDS = 4.0
 """A short recording is stretched to it: a fault needs a stream that is live."""
+_MOST_LINE_BYTES = 16 * 1024
+"""A text without line breaks is cut as well; a dialect takes its bytes in any pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +32,18 @@ class RecordedStream:
     def seconds(self) -> float:
         return max(_SHORTEST_SECONDS, len(self.lines) / _LINES_PER_SECOND)
 
-    async def play(self) -> AsyncIterator[bytes]:
-        """The lines, spread evenly over `seconds`."""
+    async def play(self, is_hurried: Callable[[], bool] = lambda: False) -> AsyncIterator[bytes]:
+        """The lines, spread evenly over `seconds`; without a pause once `is_hurried`."""
         pause = self.seconds / max(1, len(self.lines))
         for line in self.lines:
             yield line
-            await asyncio.sleep(pause)
+            await asyncio.sleep(0 if is_hurried() else pause)
 
 
 def samples() -> list[RecordedStream]:
     """The project's own recordings, in a fixed order."""
-    found = sorted((entry for entry in files("gateway").joinpath("samples").iterdir()), key=lambda entry: entry.name)
-    return [
-        _recorded(entry.name.removesuffix(".jsonl"), DialectName.OPENAI, entry.read_bytes())
-        for entry in found
-        if entry.name.endswith(".jsonl")
-    ]
+    loaded = [load_sample(name) for name in SAMPLES]
+    return [RecordedStream(it.name, DialectName.OPENAI, _cut(it.chunks), it.text, it.reasoning) for it in loaded]
 
 
 def from_file(path: Path, dialect: DialectName) -> RecordedStream:
@@ -54,19 +52,20 @@ def from_file(path: Path, dialect: DialectName) -> RecordedStream:
         data = path.read_bytes()
     except OSError as exc:
         raise OperatorError(f"--input {path}: {exc.strerror}; give the path of a recorded stream") from exc
-    return _recorded(path.stem, dialect, data)
-
-
-def _recorded(name: str, dialect: DialectName, data: bytes) -> RecordedStream:
     parser = open_dialect(dialect)
     pieces = parser.feed(data)
     last, end = parser.close()
     pieces += last
     if end.problem is not None:
-        raise OperatorError(f"{name}: {end.problem}; give a whole {dialect} stream, one chunk a line")
+        raise OperatorError(f"--input {path}: {end.problem}; give a whole {dialect} stream, one chunk a line")
     text = "".join(piece.text for piece in pieces if isinstance(piece, TextPiece))
     reasoning = "".join(piece.text for piece in pieces if isinstance(piece, ThinkingPiece))
-    return RecordedStream(name, dialect, tuple(data.splitlines(keepends=True)), text, reasoning)
+    return RecordedStream(path.stem, dialect, _cut(data), text, reasoning)
+
+
+def _cut(data: bytes) -> tuple[bytes, ...]:
+    lines = data.splitlines(keepends=True)
+    return tuple(line[at : at + _MOST_LINE_BYTES] for line in lines for at in range(0, len(line), _MOST_LINE_BYTES))
 
 
 __all__ = ["RecordedStream", "from_file", "samples"]

@@ -14,7 +14,7 @@ class Source:
     texts: dict[str, str] = field(default_factory=dict)
     reasonings: dict[str, str] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
-    """Runs whose `run_end` is in the log."""
+    """Those whose `run_end` is in the log."""
 
     def digests(self, run: str) -> tuple[str, str]:
         """SHA-256 of the run's text and of its reasoning."""
@@ -39,6 +39,7 @@ def tally(
     """Sums over all readers. While the stream runs (`is_over` False) what is still on its way is not called lost.
 
     `digests_equal` is None until a run ended somewhere; when it is over, every run must have ended at every reader.
+    `received` is that of the reader who has least.
     """
     lost = 0
     for reader in readers:
@@ -47,7 +48,7 @@ def tally(
             lost += max(0, published - reader.counts.messages - reader.counts.missing - reader.counts.announced)
     verdicts = [equal for reader in readers for equal in reader.equal.values()]
     if is_over:
-        verdicts += [False for reader in readers for run in source.ended if run not in reader.equal]
+        verdicts += [False for reader in readers for run in source.texts if run not in reader.equal]
     return {
         "published": published,
         "received": min((reader.counts.messages for reader in readers), default=0),

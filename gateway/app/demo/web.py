@@ -12,6 +12,7 @@ from aiohttp import web
 from gateway.app.demo.gateways import GatewayProcess
 from gateway.app.demo.stage import Stage
 from gateway.core.tasks import TaskOwner
+from gateway.domain.operator_error import OperatorError
 
 _FEED_SECONDS = 0.12
 """A screen shows no more than that, and the browser stays calm."""
@@ -44,12 +45,19 @@ class DemoPage:
         app.router.add_post("/actions/client/slow", self._slow)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
-        await web.TCPSite(self._runner, host, port).start()
+        try:
+            await web.TCPSite(self._runner, host, port).start()
+        except OSError as exc:
+            raise OperatorError(f"--host {host} --port {port}: {exc.strerror}; choose another port") from exc
         self._owner.start("page-feed", self._send_updates())
         bound: int = self._runner.addresses[0][1]
         return bound
 
     async def stop(self) -> None:
+        for feed in self._feeds:
+            if not feed.full():
+                feed.put_nowait("")  # wakes it
+        self._feeds.clear()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -59,7 +67,7 @@ class DemoPage:
         while True:
             await asyncio.sleep(_FEED_SECONDS)
             update = self._update()
-            line = json.dumps(update, ensure_ascii=False)
+            line = json.dumps(update, ensure_ascii=False) if self._feeds else ""
             for feed in list(self._feeds):
                 if feed.full():
                     self._feeds.discard(feed)  # a page that sleeps opens a new feed when it wakes
@@ -69,7 +77,8 @@ class DemoPage:
     def _update(self) -> dict[str, Any]:
         texts = {}
         for reader in self._stage.readers:
-            pieces, reader.pieces = reader.pieces, []
+            pieces = list(reader.pieces)
+            reader.pieces.clear()
             if pieces:
                 texts[reader.name] = pieces
                 self._history[reader.name].extend(pieces)
@@ -82,26 +91,27 @@ class DemoPage:
         stage = self._stage
         counts = stage.tally()
         return {
-            "gateways": [{"name": member.name, "state": member.state} for member in stage.gateways.members],
+            "gateways": [{"name": it.name, "state": it.state, "pid": it.pid} for it in stage.gateways.members],
             "clients": {reader.name: reader.status() for reader in stage.readers},
             "tally": counts | {"digests": counts["digests_equal"], "faults": len(counts["faults"])},
             "redis": "cut" if stage.redis_relay.is_cut else "up",
-            "slow": stage.is_slow,
+            "slow": stage.slow_reader,
         }
 
     async def _feed(self, request: web.Request) -> web.StreamResponse:
         headers = _HEADERS | {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
         response = web.StreamResponse(headers=headers)
         await response.prepare(request)
+        feed: asyncio.Queue[str] = asyncio.Queue(_QUEUED_UPDATES)
+        self._feeds.add(feed)  # before the first look is sent: what comes meanwhile follows it
         hello = {"session": self._stage.session, "relay_port": self._stage.relay.port}
         texts = {name: list(pieces) for name, pieces in self._history.items()}
         first = self._state() | {"texts": texts, "events": self._stage.events}
-        await response.write(f"event: hello\ndata: {json.dumps(hello)}\n\ndata: {json.dumps(first)}\n\n".encode())
-        feed: asyncio.Queue[str] = asyncio.Queue(_QUEUED_UPDATES)
-        self._feeds.add(feed)
         try:
+            await response.write(f"event: hello\ndata: {json.dumps(hello)}\n\ndata: {json.dumps(first)}\n\n".encode())
             while feed in self._feeds:
-                await response.write(f"data: {await feed.get()}\n\n".encode())
+                if line := await feed.get():
+                    await response.write(f"data: {line}\n\n".encode())
         except ConnectionError:
             pass  # the page was closed
         finally:
