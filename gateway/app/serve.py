@@ -47,12 +47,19 @@ def serve(settings: Settings, options: ServeOptions) -> int:
     with EmbeddedServer.start(data_dir) as server:
         redis = settings.redis.model_copy(update={"url": SecretStr(server.url)})
         settings = settings.model_copy(update={"redis": redis})
-        if settings.auth.mode == "jwt" and not settings.auth.has_keys:
-            file = dev_secret_file(data_dir)
-            ensure_dev_secret(file)
-            auth = settings.auth.model_copy(update={"dev_secret_file": file})
-            settings = settings.model_copy(update={"auth": auth})
+        if settings.auth.mode == "jwt":
+            settings = _with_dev_secret(settings, data_dir)
         return uvloop.run(_run(settings, options, server))
+
+
+def _with_dev_secret(settings: Settings, data_dir: Path) -> Settings:
+    """`--embedded` is for a first try: the secret is made where it is asked for, or in the data directory."""
+    auth = settings.auth
+    if not auth.has_keys:
+        auth = auth.model_copy(update={"dev_secret_file": dev_secret_file(data_dir)})
+    if auth.dev_secret_file is not None:
+        ensure_dev_secret(auth.dev_secret_file)
+    return settings.model_copy(update={"auth": auth})
 
 
 def _require_keys(settings: Settings) -> None:
