@@ -8,9 +8,10 @@ const tintOf = (gateway) => (tints.has(gateway) ? `var(--gw${tints.get(gateway)}
 const gatewayCards = new Map();
 const clientCards = new Map();
 const KEEP_CHARACTERS = 30000;
+const OWN_PANEL = "this browser";
 
 async function act(path) {
-  await fetch(`actions/${path}`, { method: "POST" });
+  await fetch(`actions/${path}`, { method: "POST" }).catch(() => document.body.classList.add("ended"));
 }
 
 function gatewayCard(name) {
@@ -31,8 +32,8 @@ function gatewayCard(name) {
 function clientCard(name) {
   if (!clientCards.has(name)) {
     const card = copyOf("client-card");
-    card.querySelector("h3").textContent = name;
-    byId("clients").append(card);
+    card.querySelector(".name").textContent = name;
+    byId("clients").insertBefore(card, byId("log"));
     clientCards.set(name, { card, box: card.querySelector(".text"), runs: new Map() });
   }
   return clientCards.get(name);
@@ -56,7 +57,7 @@ function showText(name, { run, kind, text, end }) {
   if (end) {
     const line = document.createElement("span");
     line.className = `end ${end.equal === null ? "" : end.equal ? "good" : "bad"}`;
-    line.textContent = `${run}: ${end.reason}, ${end.bytes} bytes, digest ${end.equal === null ? "not checked" : end.equal ? "equal" : "NOT EQUAL"}`;
+    line.textContent = `${run}: ${end.reason}, ${end.bytes} bytes, ${end.equal === null ? "joined in the middle" : end.equal ? "digest equal" : "digest NOT EQUAL"}`;
     box.append(line);
     runs.clear();
   } else {
@@ -64,7 +65,6 @@ function showText(name, { run, kind, text, end }) {
     if (!part) {
       part = document.createElement("span");
       part.className = kind;
-      part.dir = "auto";
       runs.set(key, part);
       box.append(part);
     }
@@ -87,7 +87,9 @@ function showEvents(events) {
   const list = byId("events");
   for (const { at, what } of events) {
     const line = document.createElement("li");
-    line.textContent = `${at.toFixed(1).padStart(6)} s  ${what}`;
+    const time = document.createElement("time");
+    time.textContent = `${at.toFixed(1)} s`;
+    line.append(time, what);
     list.prepend(line);
   }
   while (list.childElementCount > 60) list.lastChild.remove();
@@ -95,7 +97,10 @@ function showEvents(events) {
 
 function show(update) {
   for (const gateway of update.gateways ?? []) {
-    const pill = gatewayCard(gateway.name).querySelector(".state");
+    const card = gatewayCard(gateway.name);
+    for (const button of card.querySelectorAll("button")) button.disabled = gateway.pid === null;
+    card.querySelector(".pid").textContent = gateway.pid === null ? "" : `pid ${gateway.pid}`;
+    const pill = card.querySelector(".state");
     pill.textContent = gateway.state;
     pill.className = `pill state ${gateway.state}`;
   }
@@ -107,18 +112,38 @@ function show(update) {
     byId("redis").textContent = `Redis ${update.redis}`;
     byId("redis").className = `pill ${update.redis === "up" ? "up" : "down"}`;
   }
-  if (update.slow !== undefined) document.querySelector('[data-action="client/slow"]').ariaPressed = String(update.slow);
+  if (update.slow !== undefined) {
+    document.querySelector('[data-action="client/slow"]').ariaPressed = String(update.slow !== null);
+    for (const [name, { card }] of clientCards) card.querySelector(".note").textContent = name === update.slow ? "(slow: 6 kB/s)" : "";
+  }
 }
 
 for (const button of document.querySelectorAll("[data-action]")) button.onclick = () => act(button.dataset.action);
 
+// What an earlier feed showed comes again with the next one's first look; only this browser's own panel goes on.
+function startOver() {
+  document.body.classList.remove("ended");
+  byId("events").replaceChildren();
+  for (const [name, { box, runs }] of clientCards) {
+    if (name === OWN_PANEL) continue;
+    box.replaceChildren();
+    runs.clear();
+  }
+}
+
+let own = null;
 const feed = new EventSource("feed");
 feed.onmessage = (event) => show(JSON.parse(event.data));
+feed.onerror = () => document.body.classList.add("ended");
 feed.addEventListener("hello", (event) => {
   const { session, relay_port } = JSON.parse(event.data);
+  if (own !== null && own !== session) location.reload(); // another demo took the same port
+  startOver();
+  if (own !== null) return;
+  own = session;
   readSession({
     url: `ws://${location.hostname}:${relay_port}/v1/sessions/${session}/ws`,
-    onState: (state) => showClient("this browser", state),
-    onText: (piece) => showText("this browser", piece),
+    onState: (state) => showClient(OWN_PANEL, state),
+    onText: (piece) => showText(OWN_PANEL, piece),
   });
-}, { once: true });
+});

@@ -1,10 +1,11 @@
-// The smallest honest reader: keeps its cursor, acknowledges, comes back with full jitter, checks every digest.
+// The smallest honest reader: keeps its cursor, acknowledges, comes back with full jitter, takes no message twice and
+// none after a hole, checks every digest.
 const ACK_EVERY_MS = 250;
 const SILENT_MS = 8000;
 
 export async function readSession({ url, onState, onText }) {
   const client = `browser-${Math.random().toString(36).slice(2, 10)}`;
-  const place = { cursor: null, seq: 0, gateway: null, rtt_ms: null, state: "connecting" };
+  const place = { cursor: null, seq: 0, gateway: null, connection: null, rtt_ms: null, state: "connecting" };
   const texts = new Map();
   for (let attempt = 0; ; attempt++) {
     if (await readOnce(url, client, place, texts, onState, onText)) attempt = 0;
@@ -20,6 +21,7 @@ function readOnce(url, client, place, texts, onState, onText) {
   return new Promise((resolve) => {
     const query = new URLSearchParams({ client, ack: "1" });
     if (place.cursor) query.set("cursor", place.cursor);
+    if (place.connection) query.set("replaces", place.connection); // its gateway may not know yet that it is dead
     const socket = new WebSocket(`${url}?${query}`, "relayrouter.v1");
     let heard = performance.now();
     let asked = null;
@@ -40,7 +42,10 @@ function readOnce(url, client, place, texts, onState, onText) {
       socket.close();
       resolve(wasLive);
     }
-    socket.onclose = finish;
+    socket.onclose = () => {
+      place.connection = null;
+      finish();
+    };
     socket.onmessage = ({ data }) => {
       heard = performance.now();
       const frame = JSON.parse(data);
@@ -48,7 +53,8 @@ function readOnce(url, client, place, texts, onState, onText) {
       if (frame.type === "control") {
         if (kind === "welcome") {
           wasLive = true;
-          Object.assign(place, { gateway: frame.payload.gateway, cursor: frame.payload.cursor, state: "live" });
+          const { gateway, connection, cursor } = frame.payload;
+          Object.assign(place, { gateway, connection, cursor, state: "live" });
           acked = place.seq = Number(place.cursor.split(".")[2]);
         } else if (kind === "pong" && asked !== null) {
           place.rtt_ms = heard - asked;
@@ -59,6 +65,8 @@ function readOnce(url, client, place, texts, onState, onText) {
           place.after_ms = frame.payload.after_ms;
         }
       } else {
+        if (frame.seq <= place.seq) return; // had that one
+        if ((frame.first_seq ?? frame.seq) > place.seq + 1) return finish(); // a hole: ask again from the cursor
         apply(frame, texts, onText);
         place.seq = frame.seq;
         place.cursor = place.cursor.replace(/[0-9]+$/, frame.seq);
