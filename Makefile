@@ -33,10 +33,12 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.run
 demo: $(VENV)/.run ## Run three gateways and a web page to break them on. Ctrl-C ends it.
 	@$(BIN)/relayrouter demo
 
-# Fault tests watch clocks while they stop and kill processes: alone, after the others.
+# Fault tests stop and kill processes, and mostly wait. What judges latency runs alone, after all others.
+ALONE := tests/integration/test_faults_slow.py
 test: $(VENV)/.dev ## Run the tests: at most six minutes on two cores.
 	@$(BIN)/python -m pytest tests/unit tests/integration -m "not soak and not fault" -n $(JOBS) --dist loadfile -q
-	@$(BIN)/python -m pytest tests/integration -m "fault and not soak" -q
+	@$(BIN)/python -m pytest tests/integration -m "fault and not soak" -n $(JOBS) --dist loadfile -q --ignore $(ALONE)
+	@$(BIN)/python -m pytest $(ALONE) -m "not soak" -q
 
 soak: $(VENV)/.dev ## Run the tests that take longer.
 	@$(BIN)/python -m pytest tests -m soak -q
