@@ -51,9 +51,9 @@ class Oracle:
 
         def is_there(reader: Reader) -> bool:
             return (
-                (position is None or reader.position >= position)
-                and (welcomes is None or reader.controls["welcome"] >= welcomes)
-                and (gaps is None or len(reader.view.gaps) >= gaps)
+                (position is None or reader.record.position >= position)
+                and (welcomes is None or reader.record.controls["welcome"] >= welcomes)
+                and (gaps is None or len(reader.record.view.gaps) >= gaps)
                 and (ended is None or bool(reader.ended) == ended)
             )
 
@@ -69,7 +69,7 @@ class Oracle:
             await asyncio.wait(waits, timeout=seconds)
         for task in waits:
             task.cancel()
-        late = {r.spec.name: r.position for r in readers if not is_there(r)}
+        late = {r.spec.name: r.record.position for r in readers if not is_there(r)}
         return {"late": late, "seconds": time.monotonic() - began}
 
     async def judge(
@@ -84,7 +84,7 @@ class Oracle:
 
     async def texts(self, name: str) -> dict[str, Any]:
         """What it shows: the text of each run."""
-        return {"texts": self._readers[name].view.texts("delta")}
+        return {"texts": self._readers[name].record.view.texts("delta")}
 
     async def hold(self, names: list[str]) -> dict[str, Any]:
         for reader in self._pick(names):

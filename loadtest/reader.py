@@ -7,13 +7,13 @@ import asyncio
 import json
 import random
 import time
-from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from loadtest.account import Findings, Place, SocketTrack, Truth, View, digest
+from loadtest.account import Place, SocketTrack, Truth
+from loadtest.record import Record
 from loadtest.wire import Broken, Frame, Op, Refused, WebSocket
 
 ACK_SECONDS: Final = 0.25
@@ -70,34 +70,22 @@ class _Socket:
 class Reader:
     spec: ReaderSpec
     rng: random.Random
-    findings: Findings = field(default_factory=Findings)
-    counts: Counter[str] = field(default_factory=Counter)
-    closes: Counter[str] = field(default_factory=Counter)
-    refusals: Counter[str] = field(default_factory=Counter)
-    controls: Counter[str] = field(default_factory=Counter)
-    errors: Counter[str] = field(default_factory=Counter)
-    resumed: list[str] = field(default_factory=list)
-    gateways: list[str] = field(default_factory=list)
-    timeline: list[dict[str, Any]] = field(default_factory=list)
-    """Notable events with their monotonic time: drains and ends."""
-    latencies_ms: list[float] = field(default_factory=list)
+    record: Record = field(init=False)
     ended: str = ""
     """Why it will not come back; empty while it would."""
-    view: View = field(init=False)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     _sockets: list[_Socket] = field(default_factory=list)
     _reading: asyncio.Event = field(default_factory=asyncio.Event)
     _empty: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
     _attempts: int = 0
-    _last_timestamp: int = 0
     _is_first: bool = True
     _last_end: _Socket | None = None
     _moves: int = 0
     """New sockets under way: the old one may be closed before their answer is read."""
 
     def __post_init__(self) -> None:
-        self.view = View(self.findings)
+        self.record = Record(self.spec.session)
         self._reading.set()
 
     # ---- its life ----------------------------------------------------------------------------------------------
@@ -135,8 +123,8 @@ class Reader:
             except Refused as exc:
                 self._refused(exc)
             except (Broken, OSError) as exc:
-                self.counts["connect_failures"] += 1
-                self._note("connect_failed", cause=type(exc).__name__)
+                self.record.counts["connect_failures"] += 1
+                self.record.note("connect_failed", cause=type(exc).__name__)
             else:
                 await self._empty.wait()
                 after_seconds = self._after_end()
@@ -146,10 +134,10 @@ class Reader:
         self.changed.set()
 
     def _refused(self, exc: Refused) -> None:
-        self.refusals[str(exc.answer.status)] += 1
-        self._note("refused", status=exc.answer.status, code=exc.answer.error_code)
+        self.record.refusals[str(exc.answer.status)] += 1
+        self.record.note("refused", status=exc.answer.status, code=exc.answer.error_code)
         if exc.answer.status in (429, 503) and "retry-after" not in exc.answer.headers:
-            self.findings.add("bad_refusal", f"{exc.answer.status} without Retry-After")
+            self.record.findings.add("bad_refusal", f"{exc.answer.status} without Retry-After")
         if exc.answer.status in FINAL_STATUSES:
             self.ended = f"refused {exc.answer.status}"
 
@@ -166,7 +154,7 @@ class Reader:
     # ---- sockets -----------------------------------------------------------------------------------------------
 
     async def _open(self, url: str, replaces: str = "") -> _Socket:
-        place = self.view.place
+        place = self.record.view.place
         query: dict[str, Any] = {"client": self.spec.client or self.spec.name}
         if place is not None:
             query["cursor"] = str(place)
@@ -190,11 +178,11 @@ class Reader:
             headers=headers,
             receive_buffer_bytes=self.spec.receive_buffer_bytes,
         )
-        if self.view.place is None and place is not None:
-            self.view.place, self.view.began_at = place, place.seq
-        socket = _Socket(ws, SocketTrack(place, self.findings), url)
+        if self.record.view.place is None and place is not None:
+            self.record.view.place, self.record.view.began_at = place, place.seq
+        socket = _Socket(ws, SocketTrack(place, self.record.findings), url)
         self._is_first = False
-        self.counts["connects"] += 1
+        self.record.counts["connects"] += 1
         self._sockets.append(socket)
         self._empty.clear()
         self._spawn(self._read(socket))
@@ -220,7 +208,7 @@ class Reader:
             socket.close_code = socket.close_code or 1006
             socket.close_reason = socket.close_reason or str(exc)
         except (KeyError, ValueError, TypeError) as exc:
-            self.findings.add("bad_frame", f"{type(exc).__name__} {exc}")
+            self.record.findings.add("bad_frame", f"{type(exc).__name__} {exc}")
             socket.close_code = 1002
         finally:
             self._leave(socket)
@@ -230,8 +218,7 @@ class Reader:
         if socket in self._sockets:
             self._sockets.remove(socket)
         code = socket.close_code or 1006
-        self.closes[str(code)] += 1
-        self._note("closed", code=code, reason=socket.close_reason, gateway=socket.gateway)
+        self.record.closed(code, socket.close_reason, socket.gateway)
         # A replaced socket's end is no end of the client (protocol.md 1: `moved` with a newer one).
         if code in FINAL_CODES and not self._sockets:
             self.ended = self.ended or f"closed {code}"
@@ -247,10 +234,12 @@ class Reader:
         """True: the socket is over."""
         match frame.op:
             case Op.TEXT:
-                self._on_message(socket, json.loads(frame.payload), len(frame.payload))
+                self._on_control(
+                    socket, self.record.message(socket.track, json.loads(frame.payload), len(frame.payload))
+                )
             case Op.PING:
                 socket.ws.send(Op.PONG, frame.payload)
-                self.counts["pings"] += 1
+                self.record.counts["pings"] += 1
             case Op.CLOSE:
                 socket.close_code, socket.close_reason = frame.close_code, frame.close_reason
                 with suppress(OSError):
@@ -260,54 +249,15 @@ class Reader:
                 pass
         return False
 
-    def _on_message(self, socket: _Socket, message: dict[str, Any], size: int) -> None:
-        if message["session_id"] != self.spec.session:
-            self.findings.add("foreign", f"a frame of session {message['session_id']!r}")
-            return
-        payload = message["payload"]
-        if message["type"] == "control":
-            self._on_control(socket, payload)
-            return
-        self.counts["text_frames"] += 1
-        self.counts["text_bytes"] += size
-        first, seq = message.get("first_seq", message["seq"]), message["seq"]
-        self.counts["merged_frames"] += first != seq
-        self.latencies_ms.append(time.time() * 1000 - message["timestamp"])
-        if not socket.track.text(first, seq):
-            return
-        if self.view.place is None or seq > self.view.place.seq:
-            if message["timestamp"] < self._last_timestamp:
-                self.findings.add("bad_timestamp", f"seq {seq}: {message['timestamp']} after {self._last_timestamp}")
-            self._last_timestamp = message["timestamp"]
-        self.view.text(message)
-
     def _on_control(self, socket: _Socket, payload: dict[str, Any]) -> None:
-        kind = payload["kind"]
-        self.controls[kind] += 1
-        match kind:
+        match payload.get("kind"):
             case "welcome":
                 socket.connection, socket.gateway = payload["connection"], payload["gateway"]
-                socket.track.welcome(payload["cursor"])
-                self.view.welcome(Place.parse(payload["cursor"]))
-                self.resumed.append(payload["resumed"])
-                self.gateways.append(payload["gateway"])
                 self._attempts = 0
-                self._note("welcome", gateway=payload["gateway"], resumed=payload["resumed"])
-            case "forked":
-                self.view.forked(socket.track.forked(payload["cursor"]), payload["base"])
-            case "gap":
-                self.view.gap(socket.track.gap(payload), payload.get("runs"))
-                self._note("gap", **{k: payload[k] for k in ("first", "last", "reason")})
             case "reconnect_later":
                 socket.return_after_ms = payload["after_ms"]
-                self._note("reconnect_later", after_ms=payload["after_ms"])
-            case "error":
-                self.errors[payload["code"]] += 1
             case _:
                 pass
-
-    def _note(self, what: str, **fields: Any) -> None:
-        self.timeline.append({"at": time.monotonic(), "what": what, **fields})
 
     # ---- acks, moves, faults of its own ------------------------------------------------------------------------
 
@@ -318,7 +268,7 @@ class Reader:
         if socket.ws.bytes_rcvd - socket.acked_at_bytes >= min_bytes:
             socket.acked_seq, socket.acked_at_bytes = place.seq, socket.ws.bytes_rcvd
             socket.ws.send_text(json.dumps({"type": "control", "payload": {"kind": "ack", "seq": place.seq}}))
-            self.counts["acks"] += 1
+            self.record.counts["acks"] += 1
 
     async def _ack_on_time(self) -> None:
         while True:
@@ -336,15 +286,15 @@ class Reader:
         current = self._sockets[-1] if self._sockets else None
         if current is None or not current.connection:
             return False
-        self.counts["moves"] += 1
+        self.record.counts["moves"] += 1
         self._moves += 1
         try:
             await self._open(url or self._pick_url(), replaces=current.connection)
         except Refused as exc:
-            self.refusals[str(exc.answer.status)] += 1
+            self.record.refusals[str(exc.answer.status)] += 1
             return False
         except (Broken, OSError):
-            self.counts["connect_failures"] += 1
+            self.record.counts["connect_failures"] += 1
             return False
         finally:
             self._moves -= 1
@@ -362,7 +312,7 @@ class Reader:
         """Reset its sockets without a word."""
         for socket in self._sockets[-1:] if newest_only else list(self._sockets):
             socket.ws.reset()
-            self.counts["drops"] += 1
+            self.record.counts["drops"] += 1
 
     def say(self, message: dict[str, Any]) -> None:
         """One message on the newest socket."""
@@ -370,45 +320,12 @@ class Reader:
 
     # ---- results -----------------------------------------------------------------------------------------------
 
-    @property
-    def position(self) -> int:
-        return self.view.place.seq if self.view.place is not None else -1
-
-    @property
-    def open_sockets(self) -> int:
-        return len(self._sockets)
-
     def result(self, truth: Truth | None, head: int | None) -> dict[str, Any]:
-        findings = Findings(Counter(self.findings.counts), list(self.findings.details))
-        if head is not None and self.position < head:
-            findings.add("lost", f"stands at {self.position}, the head is {head}", head - self.position)
-        for frame in self.view.applied if truth is not None else ():
-            truth.compare(frame, findings)  # type: ignore[union-attr]
         return {
             "name": self.spec.name,
-            "findings": {kind: count for kind, count in findings.counts.items() if count},
-            "details": findings.details,
-            "gaps": [gap.as_dict() for gap in self.view.gaps],
-            "forks": self.view.forks,
-            "position": self.position,
-            "line": self.view.place.line if self.view.place is not None else "",
-            "began_at": self.view.began_at,
-            "missing": self.view.missing(),
-            "applied": sum(frame.seq - frame.first + 1 for frame in self.view.applied),
-            "overlaps": self.view.overlaps,
-            "voided": self.view.voided,
-            "digests": {run: digest(text) for run, text in self.view.texts("delta").items()},
-            "counts": dict(self.counts),
-            "closes": dict(self.closes),
-            "refusals": dict(self.refusals),
-            "controls": dict(self.controls),
-            "errors": dict(self.errors),
-            "resumed": self.resumed,
-            "gateways": self.gateways,
-            "timeline": self.timeline,
-            "latencies_ms": self.latencies_ms,
+            **self.record.result(truth, head),
             "ended": self.ended,
-            "open_sockets": self.open_sockets,
+            "open_sockets": len(self._sockets),
             "connection": self._sockets[-1].connection if self._sockets else "",
         }
 

@@ -1,0 +1,128 @@
+"""What one client of the oracle saw, over all its sockets: messages, notices, closes, refusals, in counts and in order.
+
+Pure but for the clocks that stamp what arrives. Called by reader.
+"""
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from loadtest.account import Findings, Place, SocketTrack, Truth, View, digest
+
+
+@dataclass(slots=True)
+class Record:
+    """`findings` is empty while nothing went wrong."""
+
+    session: str
+    findings: Findings = field(default_factory=Findings)
+    counts: Counter[str] = field(default_factory=Counter)
+    closes: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    controls: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+    resumed: list[str] = field(default_factory=list)
+    gateways: list[str] = field(default_factory=list)
+    timeline: list[dict[str, Any]] = field(default_factory=list)
+    """Notable events with their monotonic time."""
+    latencies_ms: list[float] = field(default_factory=list)
+    """From the append to the arrival, of every text frame; one clock, since all runs on one host."""
+    view: View = field(init=False)
+    _last_timestamp: int = 0
+
+    def __post_init__(self) -> None:
+        self.view = View(self.findings)
+
+    @property
+    def position(self) -> int:
+        """-1 before the first welcome."""
+        return self.view.place.seq if self.view.place is not None else -1
+
+    def note(self, what: str, **fields: Any) -> None:
+        self.timeline.append({"at": time.monotonic(), "what": what, **fields})
+
+    def closed(self, code: int, reason: str, gateway: str) -> None:
+        self.closes[str(code)] += 1
+        self.note("closed", code=code, reason=reason, gateway=gateway)
+
+    def message(self, track: SocketTrack, message: dict[str, Any], size: int) -> dict[str, Any]:
+        """One text frame of a socket. Returns its control payload, or {} when it is none."""
+        if message["session_id"] != self.session:
+            self.findings.add("foreign", f"a frame of session {message['session_id']!r}")
+            return {}
+        if message["type"] == "control":
+            payload: dict[str, Any] = message["payload"]
+            self._control(track, payload)
+            return payload
+        self.counts["text_frames"] += 1
+        self.counts["text_bytes"] += size
+        first, seq = message.get("first_seq", message["seq"]), message["seq"]
+        self.counts["merged_frames"] += first != seq
+        self.latencies_ms.append(time.time() * 1000 - message["timestamp"])
+        if not track.text(first, seq):
+            return {}
+        if seq > self.position:
+            if message["timestamp"] < self._last_timestamp:
+                self.findings.add("bad_timestamp", f"seq {seq}: {message['timestamp']} after {self._last_timestamp}")
+            self._last_timestamp = message["timestamp"]
+        self.view.text(message)
+        return {}
+
+    def _control(self, track: SocketTrack, payload: dict[str, Any]) -> None:
+        kind = payload["kind"]
+        self.controls[kind] += 1
+        match kind:
+            case "welcome":
+                track.welcome(payload["cursor"])
+                self.view.welcome(Place.parse(payload["cursor"]))
+                self.resumed.append(payload["resumed"])
+                self.gateways.append(payload["gateway"])
+                self.note(kind, gateway=payload["gateway"], resumed=payload["resumed"])
+            case "forked":
+                self.view.forked(track.forked(payload["cursor"]), payload["base"])
+            case "gap":
+                self.view.gap(track.gap(payload), payload.get("runs"))
+                self.note(kind, first=payload["first"], last=payload["last"], reason=payload["reason"])
+            case "reconnect_later":
+                self.note(kind, after_ms=payload["after_ms"])
+            case "error":
+                self.errors[payload["code"]] += 1
+            case _:
+                pass
+
+    def result(self, truth: Truth | None, head: int | None) -> dict[str, Any]:
+        """As JSON. `truth`: compare every message with it; `head`: where the client must stand."""
+        findings = Findings(Counter(self.findings.counts), list(self.findings.details))
+        if head is not None and self.position < head:
+            findings.add("lost", f"stands at {self.position}, the head is {head}", head - self.position)
+        if truth is not None:
+            for frame in self.view.applied:
+                truth.compare(frame, findings)
+        view = self.view
+        return {
+            "findings": {kind: count for kind, count in findings.counts.items() if count},
+            "details": findings.details,
+            "gaps": [gap.as_dict() for gap in view.gaps],
+            "forks": view.forks,
+            "position": self.position,
+            "line": view.place.line if view.place is not None else "",
+            "began_at": view.began_at,
+            "missing": view.missing(),
+            "applied": sum(frame.seq - frame.first + 1 for frame in view.applied),
+            "overlaps": view.overlaps,
+            "voided": view.voided,
+            "digests": {run: digest(text) for run, text in view.texts("delta").items()},
+            "counts": dict(self.counts),
+            "closes": dict(self.closes),
+            "refusals": dict(self.refusals),
+            "controls": dict(self.controls),
+            "errors": dict(self.errors),
+            "resumed": self.resumed,
+            "gateways": self.gateways,
+            "timeline": self.timeline,
+            "latencies_ms": self.latencies_ms,
+        }
+
+
+__all__ = ["Record"]
