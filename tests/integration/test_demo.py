@@ -1,5 +1,6 @@
 """The demo ends with its process, however that ends: no gateway and no server stays behind."""
 
+import json
 import os
 import signal
 import subprocess
@@ -33,6 +34,22 @@ def wait_for(what: Callable[[], bool], seconds: float) -> bool:
             return False
         time.sleep(0.1)
     return True
+
+
+@pytest.mark.fault
+def test_a_check_breaks_things_and_finds_every_text_equal() -> None:
+    """The main job on real input, without a person."""
+    command = [sys.executable, "-m", "gateway", "demo", "--check", "--seconds", "6", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=55, check=False)
+
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert list(result) == [
+        "published", "received", "lost", "repeated", "reordered", "digests_equal", "faults", "seconds"
+    ]  # fmt: skip
+    assert result["published"] == result["received"] > 0
+    assert len(result["faults"]) >= 2
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.fault

@@ -1,0 +1,91 @@
+"""The demo's proxy on real sockets: round robin, over dead targets, cut and healed, slow for one client."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from gateway.app.demo.relay import Relay, Target
+
+DEADLINE_SECONDS = 10
+
+
+@asynccontextmanager
+async def target(name: bytes, size: int = 0) -> AsyncIterator[Target]:
+    """Answers any first bytes by its name and `size` bytes more, then ends."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if await reader.read(1000):
+            writer.write(name + bytes(size))
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[:2]
+
+
+@asynccontextmanager
+async def relay(targets: Sequence[Target]) -> AsyncIterator[Relay]:
+    made = Relay(lambda: targets)
+    await made.start()
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        try:
+            yield made
+        finally:
+            await made.stop()
+
+
+async def ask(made: Relay, request: bytes = b"hello") -> bytes:
+    """Everything that comes back; empty when the connection was reset or refused by the relay."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", made.port)
+    writer.write(request)
+    try:
+        return await reader.read()
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+async def test_connections_go_round() -> None:
+    async with target(b"a") as first, target(b"b") as second, relay([first, second]) as made:
+        assert sorted([await ask(made) for _ in range(4)]) == [b"a", b"a", b"b", b"b"]
+
+
+async def test_a_dead_target_is_skipped() -> None:
+    async with target(b"gone") as dead:
+        pass
+    async with target(b"a") as alive, relay([dead, alive]) as made:
+        assert [await ask(made) for _ in range(3)] == [b"a"] * 3
+
+
+async def test_a_cut_resets_what_is_open_and_refuses_what_is_new_until_it_heals() -> None:
+    async with target(b"a") as one, relay([one]) as made:
+        reader, writer = await asyncio.open_connection("127.0.0.1", made.port)
+        while not made.connections_total:
+            await asyncio.sleep(0)
+        made.cut()
+        try:
+            rest = await reader.read()
+        except ConnectionError:
+            rest = b""
+        writer.close()
+
+        assert rest == b""
+        assert await ask(made) == b""
+        made.heal()
+        assert await ask(made) == b"a"
+
+
+async def test_only_the_slowed_client_waits() -> None:
+    """20 kB at 40 kB a second take half a second; the other's come at once."""
+    request = b"GET /v1/sessions/s/ws?client=%b HTTP/1.1\r\n\r\n"
+    loop = asyncio.get_running_loop()
+    async with target(b"", size=20_000) as one, relay([one]) as made:
+        made.slow("slow", 40_000)
+        begun = loop.time()
+        assert len(await ask(made, request % b"fast")) == 20_000
+        fast_seconds = loop.time() - begun
+        assert len(await ask(made, request % b"slow")) == 20_000
+
+        assert loop.time() - begun - fast_seconds >= 0.4
+        assert fast_seconds < 0.4
