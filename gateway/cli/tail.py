@@ -17,6 +17,7 @@ from gateway.adapters.client.reader import ReaderIdentity, ReaderState, ReaderSt
 from gateway.adapters.client.settings import BackoffSettings, ReaderSettings
 from gateway.adapters.client.texts import Change, Ended, RunTexts, Shown
 from gateway.domain.operator_error import OperatorError
+from gateway.domain.sessions.position import GapReason
 from gateway.domain.wire.cursor import Cursor, InvalidCursor, parse_seq
 from gateway.domain.wire.ids import InvalidId, check_id
 
@@ -44,7 +45,7 @@ def command(
     text: Annotated[bool, typer.Option("--text", help="Only the text's bytes on standard output.")] = False,
     frames: Annotated[bool, typer.Option("--frames", help="One JSON frame a line, as received.")] = False,
     until_run_end: Annotated[
-        bool, typer.Option("--until-run-end", help="Stop at the end of a run; exit code 2 if its digest differs.")
+        bool, typer.Option("--until-run-end", help="Stop at the end of a run; exit code 2 if its text is not whole.")
     ] = False,
     url: Annotated[
         list[str] | None, typer.Option(envvar="RR_URL", help="A gateway; give several to be able to change.")
@@ -89,6 +90,11 @@ def command(
             screen.note(f"stopped after {reader.cursor} (go on with --since)")
     if end is not None and end.is_equal is False:
         raise OperatorError(f"the text received for run {end.run} differs from the digest of its run_end")
+    if end is not None and end.is_equal is None and reader.tally.gaps[GapReason.EVICTED]:
+        raise OperatorError(
+            f"the text received for run {end.run} is not whole: {reader.tally.announced} messages had left the log before "
+            "they could be read (raise retention.max_messages and max_bytes, or publish at a pace)"
+        )
 
 
 async def _tail(reader: SessionReader, screen: "_Screen", *, until_run_end: bool) -> Ended | None:

@@ -29,7 +29,7 @@ class Cursor:
     def parse(cls, text: str) -> "Cursor":
         match = _CURSOR.fullmatch(text)
         if match is None or int(match[3]) > MAX_SEQ:
-            raise InvalidCursor("a cursor looks like <epoch>.<fork>.<seq>; use one that a gateway sent")
+            raise InvalidCursor("must look like <epoch>.<fork>.<seq>; use one that a gateway sent")
         return cls(match[1], match[2], int(match[3]))
 
     @property
