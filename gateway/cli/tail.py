@@ -92,8 +92,8 @@ def command(
         raise OperatorError(f"the text received for run {end.run} differs from the digest of its run_end")
     if end is not None and end.is_equal is None and reader.tally.gaps[GapReason.EVICTED]:
         raise OperatorError(
-            f"the text received for run {end.run} is not whole: {reader.tally.announced} messages had left the log before "
-            "they could be read (raise retention.max_messages and max_bytes, or publish at a pace)"
+            f"the text received for run {end.run} is not whole: {reader.tally.announced} messages had left the log "
+            "before they could be read (raise retention.max_messages and max_bytes, or publish at a pace)"
         )
 
 

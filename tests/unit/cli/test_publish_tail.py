@@ -78,13 +78,14 @@ class TestTail:
 
         assert finished.out.decode() == f"[r]\nhm\n{TEXT}\n[end of r: complete, digest equal]\n"
 
-    async def test_a_gap_is_told_on_standard_error(self) -> None:
+    async def test_a_text_with_a_gap_is_told_on_standard_error_and_exit_code_2(self) -> None:
         frames = (welcome(0), gap(1, 3, "evicted", "e1.f1.3"), *RUN[3:])
         async with fake_gateway(saying(*frames)) as gateway:
             finished = await run("tail", "s", "--text", "--until-run-end", "--url", gateway.url)
 
-        assert (finished.code, finished.out) == (0, TEXT[5:].encode())
+        assert (finished.code, finished.out) == (2, TEXT[5:].encode())
         assert "messages 1 to 3 are gone (evicted)" in finished.err
+        assert "the text received for run r is not whole: 3 messages had left the log" in finished.err
 
     async def test_a_digest_that_differs_is_exit_code_2(self) -> None:
         async with fake_gateway(saying(welcome(0), RUN[0], delta(2, "other", 0), run_end(3, "text"))) as gateway:
