@@ -1,0 +1,114 @@
+"""The demo's page: its files, its buttons, and nothing else."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import aiohttp
+import pytest
+
+from gateway.app.demo.gateways import GatewayProcess
+from gateway.app.demo.stage import Stage
+from gateway.app.demo.web import DemoPage
+from gateway.core.tasks import TaskOwner
+from gateway.domain.operator_error import OperatorError
+
+
+class Buttons:
+    """What the page needs of a stage that shows nothing yet; notes what was asked of it."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.gateways = SimpleNamespace(members=[GatewayProcess("gateway-1", state="up")])
+        self.redis_relay = SimpleNamespace(is_cut=False)
+        self.relay = SimpleNamespace(port=1)
+        self.readers: list[Any] = []
+        self.events: list[Any] = []
+        self.slow_reader = None
+        self.session = "s"
+
+    def tally(self) -> dict[str, Any]:
+        return {"digests_equal": None, "faults": ["one"]}
+
+    def kill(self, member: GatewayProcess) -> bool:
+        self.asked.append(f"kill {member.name}")
+        return True
+
+    terminate = kill
+
+    async def freeze(self, member: GatewayProcess) -> None:
+        self.asked.append(f"freeze {member.name}")
+
+    async def cut_redis(self) -> None:
+        self.asked.append("cut")
+
+    def toggle_slow_reader(self) -> None:
+        self.asked.append("slow")
+
+
+Ask = Callable[[str, str], Any]
+
+
+@asynccontextmanager
+async def page() -> AsyncIterator[tuple[Buttons, Ask]]:
+    stage, owner = Buttons(), TaskOwner()
+    made = DemoPage(cast("Stage", stage), owner)
+    port = await made.start("127.0.0.1", 0)
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http:
+        yield stage, http.request
+    await made.stop()
+    await owner.stop(1)
+
+
+@pytest.mark.parametrize(
+    ("path", "content_type"),
+    [
+        ("/", "text/html"),
+        ("/page.js", "text/javascript"),
+        ("/reader.js", "text/javascript"),
+        ("/style.css", "text/css"),
+    ],
+)
+async def test_its_files_are_never_stale(path: str, content_type: str) -> None:
+    async with page() as (_, ask), ask("GET", path) as answer:
+        assert (answer.status, answer.content_type) == (200, content_type)
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert len(await answer.read()) > 100
+
+
+@pytest.mark.parametrize("path", ["/run.py", "/missing.js", "/%2e%2e/run.py", "/actions/gateway/gateway-9/kill"])
+async def test_anything_else_is_not_there(path: str) -> None:
+    async with page() as (stage, ask):
+        for method in ("GET", "POST"):
+            async with ask(method, path) as answer:
+                assert answer.status in (404, 405)
+        assert stage.asked == []
+
+
+async def test_each_button_does_what_it_says() -> None:
+    async with page() as (stage, ask):
+        for path in ("gateway/gateway-1/kill", "gateway/gateway-1/freeze", "redis/cut", "client/slow"):
+            async with ask("POST", f"/actions/{path}") as answer:
+                assert answer.status == 204
+
+        assert stage.asked == ["kill gateway-1", "freeze gateway-1", "cut", "slow"]
+
+
+async def test_a_feed_begins_with_the_session_and_the_state_and_ends_with_the_page() -> None:
+    async with page() as (_, ask), ask("GET", "/feed") as answer:
+        lines = [(await answer.content.readline()).decode() for _ in range(4)]
+
+        assert lines[0] == "event: hello\n"
+        assert '"session": "s"' in lines[1]
+        assert '"faults": 1' in lines[3]
+
+
+async def test_a_port_that_is_taken_is_told_in_a_line() -> None:
+    async with page() as (stage, ask):
+        async with ask("GET", "/") as answer:
+            port = answer.url.port
+        second = DemoPage(cast("Stage", stage), TaskOwner())
+        with pytest.raises(OperatorError, match="choose another port"):
+            await second.start("127.0.0.1", port or 0)
+        await second.stop()
