@@ -210,7 +210,8 @@ async def test_late_end_of_an_old_socket_leaves_the_new_route(stage: Stage, gate
     assert proxy.counts["messages_dropped"] == 1
 
 
-async def test_reconnects_at_random_moments_have_no_seam(stage: Stage) -> None:
+@pytest.mark.parametrize("drops", [70, pytest.param(400, marks=pytest.mark.soak)])
+async def test_reconnects_at_random_moments_have_no_seam(stage: Stage, drops: int) -> None:
     """Failure catalogue R19, R20: between replay and live nothing is missing and nothing comes twice."""
     gateways = await stage.start_gateways(2, stage.server().url)
     publisher = stage.publisher(gateways, "s")
@@ -219,14 +220,14 @@ async def test_reconnects_at_random_moments_have_no_seam(stage: Stage) -> None:
     await stage.witness.wait(5, welcomes=1)
 
     async with stage.flow(publisher, per_second=500):
-        for _ in range(70):
+        for _ in range(drops):
             await asyncio.sleep(stage.rng.uniform(0.01, 0.08))
             await stage.witness.ask("drop", names=[stage.rng.choice(names)])
 
     await judge_all(stage, publisher.ledger, names)
     verdicts = await stage.witness.judge(names=names)
-    assert sum(verdict.count("drops") for verdict in verdicts) >= 20
-    assert sum(verdict.count("connects") for verdict in verdicts) >= 25
+    assert sum(verdict.count("drops") for verdict in verdicts) >= drops // 3
+    assert sum(verdict.count("connects") for verdict in verdicts) >= drops // 3
 
 
 async def test_two_publishers_on_two_gateways_make_one_order(stage: Stage) -> None:
@@ -358,7 +359,8 @@ async def test_sockets_reset_while_much_is_written_to_them(stage: Stage) -> None
 # ---- whose text ------------------------------------------------------------------------------------------------
 
 
-async def test_nobody_ever_sees_another_ones_text(stage: Stage) -> None:
+@pytest.mark.parametrize("rounds", [30, pytest.param(250, marks=pytest.mark.soak)])
+async def test_nobody_ever_sees_another_ones_text(stage: Stage, rounds: int) -> None:
     """Failure catalogue U06: 50 sessions in 5 tenants with the same names; take-overs, drops, a restart."""
     secret = "a secret of more than thirty-two bytes for tests"
     server = stage.server()
@@ -411,14 +413,14 @@ async def test_nobody_ever_sees_another_ones_text(stage: Stage) -> None:
             await asyncio.sleep(0.005)
 
     publishing = [asyncio.create_task(publish(share)) for share in range(5)]
-    for number in range(30):
+    for number in range(rounds):
         await asyncio.sleep(0.1)
         some = stage.rng.sample(list(names), 3)
         if number % 2:
             await stage.witness.ask("drop", names=some)
         else:
             await asyncio.gather(*(stage.witness.ask("move", name=name) for name in some))
-        if number == 15:
+        if number % 30 == 15:
             await gateways[0].kill()
             await gateways[0].start()
     stop.set()
@@ -427,6 +429,6 @@ async def test_nobody_ever_sees_another_ones_text(stage: Stage) -> None:
     for name, (tenant, session) in names.items():
         await judge_all(stage, publishers[tenant, session].ledger, [name])
     verdicts = await stage.witness.judge()
-    assert sum(verdict.count("drops") for verdict in verdicts) >= 30
-    assert sum(verdict.count("moves") for verdict in verdicts) >= 20
+    assert sum(verdict.count("drops") for verdict in verdicts) >= rounds // 2
+    assert sum(verdict.count("moves") for verdict in verdicts) >= rounds // 2
     assert sum([await gateway.metric("foreign_frames_total") for gateway in gateways]) == 0
