@@ -14,7 +14,10 @@ def result(*readers: ReaderResult, faults: list[str] = FAULTS, is_over: bool = T
 
 
 def reader(*, is_equal: bool | None = True, **counts: int) -> ReaderResult:
-    return ReaderResult(Tally(**({"messages": 10} | counts)), {} if is_equal is None else {RUN: is_equal})
+    got = Tally(messages=10)
+    for name, count in counts.items():
+        setattr(got, name, count)
+    return ReaderResult(got, {} if is_equal is None else {RUN: is_equal})
 
 
 def test_all_equal_and_two_faults_pass() -> None:
