@@ -216,6 +216,12 @@ class RedisProxy:
         self.hit.clear()
         self._drops.append(predicate)
 
+    async def all_hit(self) -> None:
+        """Returns when every one-time fault that was asked for has hit."""
+        while self._drops or self._lost_replies:
+            self.hit.clear()
+            await self.hit.wait()
+
     def lose_reply(self, predicate: Predicate) -> None:
         """The next command that matches takes effect, but its connection ends before the reply comes back."""
         self.hit.clear()
