@@ -582,8 +582,8 @@ async def test_silent_sockets_give_their_places_back(server: Server) -> None:
 
 async def test_a_token_that_ends_closes_and_one_renewed_in_band_does_not(guarded: World) -> None:
     async with (
-        guarded.connect("/relay?sid=a", headers=bearer(seconds=1.5)) as stays,
-        guarded.connect("/relay?sid=b", headers=bearer(seconds=1.5)) as ends,
+        guarded.connect("/relay?sid=a", headers=bearer(seconds=5)) as stays,
+        guarded.connect("/relay?sid=b", headers=bearer(seconds=5)) as ends,
     ):
         await stays.control("welcome")
         await ends.control("welcome")
@@ -592,7 +592,7 @@ async def test_a_token_that_ends_closes_and_one_renewed_in_band_does_not(guarded
         await stays.send("auth", token=token(seconds=600))
         began = time.monotonic()
         assert (await ends.closed())[0] == 4401
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 8
         await stays.send("ping")
         await stays.control("pong")
 
@@ -738,7 +738,7 @@ async def test_waves_of_clients_leave_no_object(world: World) -> None:
         await asyncio.gather(*(comes_and_goes(number) for number in range(100)))
         await asyncio.gather(*(world.ask("/relay") for _ in range(50)))
         assert await world.is_empty()
-    for _ in range(100):
+    for _ in range(400):
         known = {id(thing) for thing in before}
         left = [thing for thing in ours() if id(thing) not in known]
         if not left:
