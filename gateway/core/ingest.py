@@ -30,6 +30,7 @@ from gateway.ports import (
     Clock,
     Expected,
     LogStore,
+    Moved,
     ProducerRef,
     Registered,
     StoreUnavailable,
@@ -129,7 +130,7 @@ class Ingest:
         match outcome:
             case Appended():
                 return
-            case Expected() | AppendRefused():
+            case Expected() | AppendRefused() | Moved():
                 raise refusal(outcome)
             case _:
                 assert_never(outcome)
@@ -198,7 +199,7 @@ class Ingest:
                 case AppendRefused(AppendRefusal.FENCED | AppendRefusal.PRODUCER_UNKNOWN):
                     log.warning("own_epoch_refused", epoch=lane.epoch, reason=outcome.reason.value)
                     self.lanes.next_epoch(lane)
-                case AppendRefused():
+                case AppendRefused() | Moved():
                     self.lanes.next_epoch(lane)  # whether the numbers are consumed need not be known then
                     raise refusal(outcome)
                 case _:
@@ -221,7 +222,7 @@ class Ingest:
                 lane.confirm(lane.items_in_doubt, outcome.line)
             case Expected():
                 await self._after_expected(lane, push, outcome)
-            case AppendRefused():
+            case AppendRefused() | Moved():
                 self.lanes.next_epoch(lane)
             case _:
                 assert_never(outcome)

@@ -4,10 +4,10 @@ Must never claim more than is known. Called by ingest.
 """
 
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Any, assert_never
 
 from gateway.domain.wire.errors import ErrorCode, RelayError
-from gateway.ports import AppendRefusal, AppendRefused, Expected
+from gateway.ports import AppendRefusal, AppendRefused, Expected, Moved
 
 
 @dataclass(slots=True)
@@ -28,7 +28,10 @@ def unavailable(given_up: GivenUp) -> RelayError:
     return RelayError(ErrorCode.UNAVAILABLE, message, {"outcome": outcome})
 
 
-def refusal(outcome: Expected | AppendRefused) -> RelayError:
+def refusal(outcome: Expected | AppendRefused | Moved) -> RelayError:
+    if isinstance(outcome, Moved):
+        details = {"input_offset": outcome.input_offset}
+        return RelayError(ErrorCode.CONFLICT, "somebody else wrote to this run meanwhile", details)
     if isinstance(outcome, Expected):
         number = outcome.number
         return RelayError(ErrorCode.EXPECTED, f"the producer's next number is {number}", {"expected": number})
@@ -40,10 +43,14 @@ def refusal(outcome: Expected | AppendRefused) -> RelayError:
         case AppendRefusal.FENCED:
             return RelayError(ErrorCode.FENCED, "a newer epoch of the producer has taken over", {"reason": "epoch"})
         case AppendRefusal.RUN_ENDED:
-            details = {"index": outcome.index, "reason": outcome.reason.value}
-            return RelayError(ErrorCode.FENCED, f"message {outcome.index} belongs to a run that has ended", details)
+            ended: dict[str, Any] = {"index": outcome.index, "reason": outcome.reason.value}
+            return RelayError(ErrorCode.FENCED, f"message {outcome.index} belongs to a run that has ended", ended)
         case AppendRefusal.GONE:
             return RelayError(ErrorCode.GONE, "the session was deleted")
+        case AppendRefusal.DUE_STALE:
+            return RelayError(ErrorCode.UNAVAILABLE, "the deadline of these messages could not be noted in time")
+        case AppendRefusal.LATE:
+            return RelayError(ErrorCode.CONFLICT, "the message came after its place was given up", {"reason": "late"})
         case _:
             assert_never(outcome.reason)
 

@@ -72,7 +72,7 @@ class RedisStore:
             extra = [request.owner or "", request.idempotency_key or "", "", 0]
         head = _payload_head(request.session.session)
         messages: list[Argument] = []
-        for cls, run, text_bytes, counts_text, body in request.items:
+        for cls, run, text_bytes, counts_text, body, _ in request.items:
             messages += (cls + "+" if counts_text else cls, run, text_bytes, head + body)
         return await self._append(request, extra, messages)
 

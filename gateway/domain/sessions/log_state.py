@@ -22,6 +22,9 @@ class LogState:
     forks: tuple[Fork, ...]
     head: int
     lost: int
+    void: int = 0
+    """Highest seq <= lost that no run text and no kept item can rebuild: a gap ends there, the rest is a snapshot (G4).
+    """
 
     @property
     def fork(self) -> str:

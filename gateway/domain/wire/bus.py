@@ -29,6 +29,23 @@ class BusKind(Enum):
     """The newer one was lost before it was live: `1t`, key, client, connection, generation (of the one that stays)."""
     DELETED = b"1x"
     """`1x\\n<key>`: the session was deleted: close 4404."""
+    STOPPED = b"1i"
+    """A run's writer is to stop: `1i`, key, run, then the `run_end` payload (no newline in it): to the gateway that
+    holds its ingest request."""
+    CUT = b"1c"
+    """A client interrupted a run: its connections here must be cut: `1c`, key, client, run, seen seq, seen at (both
+    empty: unknown), gateway that wants an answer, nonce (both empty: none)."""
+    CONTROL = b"1o"
+    """A client's control by HTTP for its connections here: `1o`, key, client, kind (pause, resume), gateway that
+    wants an answer, nonce."""
+    DONE = b"1d"
+    """Answer to CUT and CONTROL: `1d`, nonce: from here on it holds."""
+    ASK_OPEN = b"1a"
+    """An ask was opened: `1a`, key, finished `ask` frame: tell all connections by `ask_open`, ahead of the backlog."""
+    ASK_RESOLVED = b"1q"
+    """`1q`, key, ask: to gateways where somebody waits for it."""
+    INBOX = b"1w"
+    """`1w`, tenant percent-encoded: items were deposited: to gateways where somebody waits for them."""
     REVOKED = b"1r"
     """`1r\\n<tenant, percent-encoded>`: the tenant's revocations changed: read them now."""
 

@@ -11,6 +11,10 @@ class EntryClass(StrEnum):
     """Canonical delta: payload is exactly kind, run, text (+ at). Mergeable with its neighbours of the run."""
     THINKING = "t"
     """Canonical thinking text: payload is exactly kind, run, text (+ at of its own). Mergeable likewise."""
+    CODE = "k"
+    """Code block text of a run (`code_block`); part of the run's text, not mergeable."""
+    TOOL = "l"
+    """Tool data of a run; text-bearing for cuts (design.md 6), but no part of its text."""
     RUN_START = "s"
     RUN_END = "e"
     OTHER = "o"
@@ -39,3 +43,6 @@ class Item(NamedTuple):
     text_bytes: int
     counts_text: bool
     body: bytes
+    tail_bytes: int = 0
+    """With `counts_text`: the body ends in so many bytes of JSON-escaped text and its closing quote, which the script
+    appends to the run's kept text. So `text` is the last member of such a payload."""

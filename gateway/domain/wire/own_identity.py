@@ -1,8 +1,8 @@
-"""The producer name under which a gateway appends what comes without a producer."""
+"""Producer names of our own: what comes without a producer, and the writer of a run."""
 
 from hashlib import sha256
 
-from gateway.domain.wire.ids import GatewayId, ProducerName
+from gateway.domain.wire.ids import GatewayId, ProducerName, RunId
 
 
 def own_producer_name(gateway: GatewayId) -> ProducerName:
@@ -10,4 +10,9 @@ def own_producer_name(gateway: GatewayId) -> ProducerName:
     return ProducerName("~" + sha256(gateway.encode()).hexdigest()[:16])
 
 
-__all__ = ["own_producer_name"]
+def run_writer(run: RunId) -> ProducerName:
+    """The one writer of a run at a time; its epochs fence each other (design.md 6)."""
+    return ProducerName(f"~run/{run}")
+
+
+__all__ = ["own_producer_name", "run_writer"]

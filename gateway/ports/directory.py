@@ -1,0 +1,67 @@
+"""Members, users, tickets, revocations: small records beside the sessions; and who a token is."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gateway.domain.access.principal import Principal
+from gateway.domain.wire.ids import GatewayId, SessionId, Tenant, UserId
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayRecord:
+    """What a gateway says of itself under `rr:gw:<id>`."""
+
+    gateway: GatewayId
+    address: str
+    version: str
+    state: str
+    connections: int
+    started_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Revocations:
+    """What a tenant revoked: user, session or token id -> Unix seconds; tokens issued at or before it are refused."""
+
+    users: dict[str, int] = field(default_factory=dict)
+    sessions: dict[str, int] = field(default_factory=dict)
+    tokens: dict[str, int] = field(default_factory=dict)
+
+
+class Directory(Protocol):
+    """Small records beside the sessions."""
+
+    async def announce(self, record: GatewayRecord, lease_seconds: float) -> None: ...
+
+    async def withdraw(self, gateway: GatewayId) -> None: ...
+
+    async def gateways(self) -> list[GatewayRecord]: ...
+
+    async def note_user_session(self, tenant: Tenant, user: UserId, session: SessionId, lease_seconds: float) -> None:
+        """Written before the claim; readers verify."""
+        ...
+
+    async def user_sessions(self, tenant: Tenant, user: UserId) -> list[SessionId]: ...
+
+    async def put_ticket(self, ticket: str, claims: bytes, ttl_seconds: float) -> None: ...
+
+    async def take_ticket(self, ticket: str) -> bytes | None:
+        """One use: the second caller gets None."""
+        ...
+
+    async def revoke(self, tenant: Tenant, what: str, ident: str, at_seconds: int, ttl_seconds: int) -> None:
+        """`what` is user, session or token. Tells every gateway by REVOKED."""
+        ...
+
+    async def revocations(self, tenant: Tenant) -> Revocations: ...
+
+
+class Authenticator(Protocol):
+    """Tokens to principals, by keys that are known here."""
+
+    def authenticate(self, token: str) -> Principal:
+        """Raises RelayError UNAUTHENTICATED, one and the same for every token that is not accepted (U01)."""
+        ...
+
+
+__all__ = ["Authenticator", "Directory", "GatewayRecord", "Revocations"]
