@@ -9,7 +9,8 @@ import socket
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from enum import Enum, Flag, auto
+from dataclasses import dataclass
+from enum import Flag, auto
 from typing import Final
 
 from loadtest.resp_stream import RespCutter, bulks
@@ -26,10 +27,12 @@ class Links(Flag):
     ALL = COMMANDS | SUBSCRIPTIONS
 
 
-class Fate(Enum):
-    PASS = auto()
-    DROP = auto()
-    LOSE_REPLY = auto()
+@dataclass(slots=True, eq=False)
+class _LostReply:
+    """A fault that waits for its command, or has one and waits for the reply."""
+
+    matches: Predicate
+    is_awaiting_reply: bool = False
 
 
 class _Link:
@@ -44,7 +47,8 @@ class _Link:
         self.is_ended = False
         self._commands = RespCutter()
         self._replies = RespCutter()
-        self._asked: list[Fate] = []
+        self._asked: list[_LostReply | None] = []
+        """One for each command without a reply yet."""
         self._task: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
@@ -72,7 +76,7 @@ class _Link:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, look: Callable[[bytes], bytes]
     ) -> None:
         with suppress(OSError):
-            while data := await reader.read(READ_BYTES):
+            while (data := await reader.read(READ_BYTES)) and not self.is_ended:
                 data = look(data)
                 await self._proxy.passage(self.kind)
                 if self.is_ended:
@@ -87,7 +91,7 @@ class _Link:
             if name in (b"SUBSCRIBE", b"SSUBSCRIBE", b"PSUBSCRIBE"):
                 self.kind = Links.SUBSCRIPTIONS
                 self._proxy.counts["subscriptions"] += 1
-            self._asked.append(self._proxy.fate_of_command(command))
+            self._asked.append(self._proxy.fault_of_command(command))
         return data
 
     def _to_client(self, data: bytes) -> bytes:
@@ -96,10 +100,9 @@ class _Link:
             if self.kind is Links.SUBSCRIPTIONS and (words := bulks(value))[:1] == [b"message"]:
                 passing += self._proxy.fate_of_message(value, words[2])
                 continue
-            fate = self._asked.pop(0) if self._asked else Fate.PASS
-            if fate is Fate.LOSE_REPLY:
+            fault = self._asked.pop(0) if self._asked else None
+            if fault is not None and self._proxy.loses(fault):
                 # It took effect; nobody will ever hear of it.
-                self._proxy.counts["replies_lost"] += 1
                 self.reset()
                 return b""
             passing.append(value)
@@ -108,6 +111,10 @@ class _Link:
     def reset(self) -> None:
         """End both sides at once, as a dead host does not but a firewall does."""
         self.is_ended = True
+        for fault in filter(None, self._asked):
+            # Not hit: this link ends for another reason, and the command may not have reached the server.
+            fault.is_awaiting_reply = False
+        self._asked.clear()
         for writer in (self._writer, self._server_writer):
             if writer is not None and not writer.is_closing():
                 sock = writer.get_extra_info("socket")
@@ -137,7 +144,7 @@ class RedisProxy:
         self._passable = asyncio.Event()
         self._passable.set()
         self._drops: list[Predicate] = []
-        self._lost_replies: list[Predicate] = []
+        self._lost_replies: list[_LostReply] = []
         self._links: set[_Link] = set()
         self._server: asyncio.Server | None = None
         self.port = 0
@@ -223,9 +230,12 @@ class RedisProxy:
             await self.hit.wait()
 
     def lose_reply(self, predicate: Predicate) -> None:
-        """The next command that matches takes effect, but its connection ends before the reply comes back."""
+        """The next command that matches takes effect, but its connection ends before the reply comes back.
+
+        Where that connection ends earlier, the repeat of the command is hit. Each call loses exactly one.
+        """
         self.hit.clear()
-        self._lost_replies.append(predicate)
+        self._lost_replies.append(_LostReply(predicate))
 
     # ---- asked by links ----------------------------------------------------------------------------------------
 
@@ -239,13 +249,21 @@ class RedisProxy:
             self._passable.clear()
             await self._passable.wait()
 
-    def fate_of_command(self, command: bytes) -> Fate:
-        for predicate in self._lost_replies:
-            if predicate(command):
-                self._lost_replies.remove(predicate)
-                self.hit.set()
-                return Fate.LOSE_REPLY
-        return Fate.PASS
+    def fault_of_command(self, command: bytes) -> _LostReply | None:
+        for fault in self._lost_replies:
+            if not fault.is_awaiting_reply and fault.matches(command):
+                fault.is_awaiting_reply = True
+                return fault
+        return None
+
+    def loses(self, fault: _LostReply) -> bool:
+        """False: healed meanwhile."""
+        if fault not in self._lost_replies:
+            return False
+        self._lost_replies.remove(fault)
+        self.counts["replies_lost"] += 1
+        self.hit.set()
+        return True
 
     def fate_of_message(self, raw: bytes, payload: bytes) -> list[bytes]:
         for predicate in self._drops:

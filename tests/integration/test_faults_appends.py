@@ -97,10 +97,12 @@ async def test_repeat_with_an_idempotency_key_is_one_message(stage: Stage, scene
     names = await seat(stage, session, scene.gateways[1:], 2)
     payload = {"kind": "delta", "run": "r", "text": "only once"}
     scene.proxy.lose_reply(_is_append(b"only once"))
+    scene.proxy.is_refusing = True  # the gateway itself must not repeat it
     asking = asyncio.create_task(first.publish(payload, key="k1"))
     await scene.proxy.hit.wait()
 
     await scene.gateways[0].kill()
+    scene.proxy.is_refusing = False
     seqs = await publisher.publish(payload, key="k1")
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
