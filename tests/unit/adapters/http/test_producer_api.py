@@ -8,8 +8,17 @@ from urllib.parse import quote
 import jwt
 import pytest
 
-from gateway.domain.wire.ids import ProducerName, SessionId, SessionRef, Tenant, UserId
-from gateway.ports import ClientId, ConnectionId, GatewayId, RouteInfo
+from gateway.domain.wire.ids import (
+    ClientId,
+    ConnectionId,
+    GatewayId,
+    ProducerName,
+    SessionId,
+    SessionRef,
+    Tenant,
+    UserId,
+)
+from gateway.ports import RouteInfo
 from gateway.settings import LimitSettings
 from tests.unit.adapters.http.serving import AUTH, SECRET, Served, serving
 
