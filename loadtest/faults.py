@@ -76,8 +76,8 @@ class _Link:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, look: Callable[[bytes], bytes]
     ) -> None:
         with suppress(OSError):
-            while (data := await reader.read(READ_BYTES)) and not self.is_ended:
-                data = look(data)
+            while data := await reader.read(READ_BYTES):
+                data = b"" if self.is_ended else look(data)
                 await self._proxy.passage(self.kind)
                 if self.is_ended:
                     return
