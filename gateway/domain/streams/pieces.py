@@ -9,6 +9,8 @@ from typing import Any
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HIGH_SURROGATES = ("\ud800", "\udbff")
+REPLACEMENT = "\ufffd"
+_REPLACEMENT_BYTES = REPLACEMENT.encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +29,22 @@ class ThinkingPiece:
 
 @dataclass(frozen=True, slots=True)
 class ToolPiece:
-    """Tool-call deltas exactly as the provider sent them (failure catalogue L05)."""
+    """Part of a call that the client or its agent is to make; each dialect's module says what `data` holds.
+
+    Never merged and never reordered (failure catalogue L05).
+    """
 
     data: dict[str, Any]
 
 
-Piece = TextPiece | ThinkingPiece | ToolPiece
+@dataclass(frozen=True, slots=True)
+class DataPiece:
+    """Anything else of structure: citations, results of the provider's own tools, refusals, an application's own."""
+
+    data: dict[str, Any]
+
+
+Piece = TextPiece | ThinkingPiece | ToolPiece | DataPiece
 
 
 class EndReason(StrEnum):
@@ -46,33 +58,50 @@ class EndReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StreamEnd:
-    """`problem` says what went wrong in a sentence for a person; None exactly when the stream is complete."""
+    """`problem` says what went wrong in a sentence for a person; None exactly when the stream is complete.
+
+    `replaced` counts the U+FFFD that stand for what UTF-8 cannot carry.
+    """
 
     reason: EndReason
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
     problem: str | None = None
+    replaced: int = 0
 
 
 class SurrogateMender:
-    """JSON may carry half surrogates, UTF-8 not: pairs are joined, also across chunks; a lone one becomes U+FFFD."""
+    """JSON may carry half surrogates, UTF-8 not: pairs are joined, also across chunks; a lone one becomes U+FFFD.
 
-    def __init__(self) -> None:
-        self._held = ""
+    `held` is a high surrogate whose other half may still come, or empty; `replaced` counts the lone ones.
+    """
+
+    def __init__(self, held: str = "") -> None:
+        self.held = held
+        self.replaced = 0
 
     def feed(self, text: str) -> str:
-        text = self._held + text
-        self._held = ""
-        if text.isascii():
+        if self.held:
+            text = self.held + text
+        elif text.isascii() or _SURROGATE.search(text) is None:
             return text
+        self.held = ""
         if _HIGH_SURROGATES[0] <= text[-1] <= _HIGH_SURROGATES[1]:
-            self._held, text = text[-1], text[:-1]
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+            self.held, text = text[-1], text[:-1]
+        mended = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        self.replaced += mended.count(REPLACEMENT) - text.count(REPLACEMENT)
+        return mended
 
     def close(self) -> str:
         """What is left when the text ends: nothing, or one U+FFFD."""
-        held, self._held = self._held, ""
-        return "\ufffd" if held else ""
+        held, self.held = self.held, ""
+        self.replaced += len(held)
+        return REPLACEMENT if held else ""
+
+
+def count_replacements(data: bytes, text: str) -> int:
+    """How many U+FFFD of `text`, decoded from `data`, do not stand in it: one that does can be no part of an error."""
+    return text.count(REPLACEMENT) - data.count(_REPLACEMENT_BYTES)
 
 
 def split_text(text: str, max_bytes: int) -> Iterator[str]:
@@ -94,10 +123,12 @@ def split_text(text: str, max_bytes: int) -> Iterator[str]:
 def encode_json(value: Any) -> bytes:
     """Compact UTF-8 JSON; lone surrogates anywhere in it become U+FFFD (failure catalogue A12)."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return _SURROGATE.sub("\ufffd", text).encode()
+    return _SURROGATE.sub(REPLACEMENT, text).encode()
 
 
 __all__ = [
+    "REPLACEMENT",
+    "DataPiece",
     "EndReason",
     "Piece",
     "StreamEnd",
@@ -105,6 +136,7 @@ __all__ = [
     "TextPiece",
     "ThinkingPiece",
     "ToolPiece",
+    "count_replacements",
     "encode_json",
     "split_text",
 ]

@@ -3,7 +3,15 @@
 import hashlib
 from typing import Any
 
-from gateway.domain.streams.pieces import Piece, StreamEnd, TextPiece, ThinkingPiece, ToolPiece, split_text
+from gateway.domain.streams.pieces import (
+    DataPiece,
+    Piece,
+    StreamEnd,
+    TextPiece,
+    ThinkingPiece,
+    ToolPiece,
+    split_text,
+)
 
 MAX_TEXT_BYTES = 8 * 1024
 """Of one delta: even when JSON escapes every byte sixfold, the message stays below 64 KiB."""
@@ -54,6 +62,8 @@ class RunScript:
                 return [self._texts("thinking", part) for part in split_text(text, MAX_TEXT_BYTES)]
             case ToolPiece(data):
                 return [{"kind": "tool", "run": self.run, "data": data}]
+            case DataPiece(data):
+                return [{"kind": "data", "run": self.run, "data": data}]
 
     def end(self, end: StreamEnd) -> dict[str, Any]:
         payload: dict[str, Any] = {"kind": "run_end", "run": self.run, "reason": end.reason.value}
@@ -61,6 +71,10 @@ class RunScript:
             payload["finish_reason"] = end.finish_reason
         if end.usage is not None:
             payload["usage"] = end.usage
+        if end.problem is not None:
+            payload["problem"] = end.problem
+        if end.replaced:
+            payload["replaced"] = end.replaced
         return payload | self.text.fields() | {"reasoning": self.thinking.fields()}
 
     def _texts(self, kind: str, text: str) -> dict[str, Any]:
