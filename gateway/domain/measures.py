@@ -70,6 +70,8 @@ class Measures:
     client_errors: Counter[str] = field(default_factory=Counter)
     """Error frames sent to clients by code."""
     missed_pongs: int = 0
+    hook_calls: Counter[str] = field(default_factory=Counter)
+    """By outcome: ok, failed, slow, left_out."""
     rtt_seconds: Histogram = field(default_factory=lambda: Histogram(RTT_BOUNDS))
     publish_to_write_seconds: Histogram = field(default_factory=lambda: Histogram(LATENCY_BOUNDS))
     """Redis time of the append to the socket write (clock skew between hosts included), sampled."""

@@ -8,6 +8,7 @@ from typing import Self
 from pydantic import model_validator
 
 from gateway.settings.auth import AuthSettings, KeySettings
+from gateway.settings.hooks import HookSettings, HooksSettings
 from gateway.settings.redis import RedisSettings, hidden_url
 from gateway.settings.server import LogSettings, ReadinessSettings, ServerSettings, is_loopback, problems_of_exposure
 from gateway.settings.sizes import LimitSettings, RetentionSettings
@@ -30,6 +31,7 @@ class Settings(Topic):
     drain: DrainSettings = DrainSettings()
     readiness: ReadinessSettings = ReadinessSettings()
     log: LogSettings = LogSettings()
+    hooks: HooksSettings = HooksSettings()
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
@@ -49,6 +51,8 @@ __all__ = [
     "AuthSettings",
     "BusSettings",
     "DrainSettings",
+    "HookSettings",
+    "HooksSettings",
     "KeySettings",
     "LimitSettings",
     "LivenessSettings",

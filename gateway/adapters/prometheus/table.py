@@ -97,6 +97,13 @@ METRICS: tuple[Metric, ...] = (
         "how",
         ("supersede", "replace", OTHER),
     ),
+    _counter(
+        "hook_calls",
+        "Calls of what the application plugged in, by outcome: ok, failed, slow, left_out (its breaker is open).",
+        "hook_calls",
+        "outcome",
+        ("ok", "failed", "slow", "left_out", OTHER),
+    ),
     _counter("missed_pongs", "Heartbeats that were not answered.", "missed_pongs"),
     _counter("client_errors", "Error frames sent to clients.", "client_errors", "code", (*_ERRORS, OTHER)),
     _counter("messages_delivered", "Messages handed to sockets; a merged frame counts once.", "messages_delivered"),
