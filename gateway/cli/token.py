@@ -16,7 +16,7 @@ from gateway.app.dev_secret import DEV_KID, default_data_dir, dev_secret_file, e
 from gateway.domain.operator_error import OperatorError
 from gateway.settings import AuthSettings
 
-SCOPES = ("subscribe", "publish", "admin")
+SCOPES = ("subscribe", "publish", "consume", "admin")
 _UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _DURATION = re.compile(r"(\d{1,9})([smhd]?)")
 
@@ -31,7 +31,7 @@ def command(
         ),
     ] = None,
     scope: Annotated[
-        list[str] | None, typer.Option(help="subscribe, publish, admin; default: subscribe and publish.")
+        list[str] | None, typer.Option(help="subscribe, publish, consume, admin; default: subscribe and publish.")
     ] = None,
     ttl: Annotated[str, typer.Option(metavar="S", help="Seconds it is valid, or like 30m, 12h, 1d.")] = "1h",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML file with the gateway's settings.")] = None,

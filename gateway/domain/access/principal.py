@@ -12,6 +12,8 @@ class Scope(StrEnum):
 
     SUBSCRIBE = "subscribe"
     PUBLISH = "publish"
+    CONSUME = "consume"
+    """The tenant's inbox: what clients of all its sessions send to agents."""
     ADMIN = "admin"
 
 
@@ -55,6 +57,11 @@ class Principal:
     def may_create(self, session: str) -> bool:
         """A pattern covers the id: the owner does not matter, and the principal may bring the session into being."""
         return self.patterns is not None and self.may_reach(session)
+
+    @property
+    def covers_all(self) -> bool:
+        """Every session of the tenant."""
+        return self.patterns is not None and "*" in self.patterns and self.only_session is None
 
     def is_same_user(self, other: "Principal") -> bool:
         """A connection may renew its token in band only with one of the same user (failure catalogue U03)."""

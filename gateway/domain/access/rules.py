@@ -32,4 +32,15 @@ def require_publish(principal: Principal, session: str) -> None:
         raise not_found()
 
 
-__all__ = ["not_found", "require_publish", "require_scope", "require_subscribe"]
+def require_consume(principal: Principal) -> None:
+    """The inbox holds items of all sessions of a tenant, so a token for some of them is not enough."""
+    if principal.has(Scope.CONSUME):
+        if principal.covers_all or (principal.patterns is None and principal.only_session is None):
+            return
+        raise RelayError(ErrorCode.FORBIDDEN, "the inbox is the whole tenant's: the token covers only some sessions")
+    if not (principal.has(Scope.PUBLISH) and principal.covers_all):
+        need = {"scope": Scope.CONSUME.value}
+        raise RelayError(ErrorCode.FORBIDDEN, "the inbox needs scope `consume`, or `publish` for all sessions", need)
+
+
+__all__ = ["not_found", "require_consume", "require_publish", "require_scope", "require_subscribe"]

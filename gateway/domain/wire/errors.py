@@ -29,6 +29,8 @@ class ErrorCode(StrEnum):
     UNAVAILABLE = "unavailable"
     BUSY = "busy"
     DRAINING = "draining"
+    OUTBOX_FULL = "outbox_full"
+    INBOX_FULL = "inbox_full"
     INTERNAL = "internal"
 
 
@@ -58,6 +60,8 @@ ERROR_RULES: dict[ErrorCode, ErrorRule] = {
     ErrorCode.UNAVAILABLE: ErrorRule(503, True, CloseCode.TRY_LATER),
     ErrorCode.BUSY: ErrorRule(503, True, CloseCode.TRY_LATER),
     ErrorCode.DRAINING: ErrorRule(503, True, CloseCode.RESTART),
+    ErrorCode.OUTBOX_FULL: ErrorRule(503, True, CloseCode.TRY_LATER),
+    ErrorCode.INBOX_FULL: ErrorRule(503, True, CloseCode.TRY_LATER),
     ErrorCode.INTERNAL: ErrorRule(500, True, CloseCode.SERVER_FAULT),
 }
 

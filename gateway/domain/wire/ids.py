@@ -5,7 +5,7 @@ Owns what an id may be (protocol.md 3: 1-128 bytes of printable UTF-8). Never le
 
 from dataclasses import dataclass, field
 from typing import NewType
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 Tenant = NewType("Tenant", str)
 SessionId = NewType("SessionId", str)
@@ -61,3 +61,9 @@ class SessionRef:
         check_id(self.tenant, "tenant")
         check_id(self.session, "session id")
         object.__setattr__(self, "key", session_key(self.tenant, self.session))
+
+
+def ref_of_key(key: bytes) -> SessionRef:
+    """The session of a key that `session_key` made. Raises ValueError."""
+    tenant, _, session = key.decode().partition(":")
+    return SessionRef(Tenant(unquote(tenant)), SessionId(unquote(session)))

@@ -83,7 +83,7 @@ def test_lifetimes_have_units(capsys: pytest.CaptureFixture[str], data_dir: Path
         (["--ttl", "soon"], "is no duration"),
         (["--ttl", "0"], "is no duration"),
         (["--ttl", "2d"], "longest_token_seconds"),
-        (["--scope", "root"], "subscribe, publish, admin"),
+        (["--scope", "root"], "subscribe, publish, consume, admin"),
     ],
 )
 def test_what_cannot_be_signed_is_one_readable_line(

@@ -1,0 +1,47 @@
+"""Inbox items: what an agent gets, as JSON, each with a stable id by which consumers drop repeats (G12).
+
+Every item is made here, but for those that a sweep makes in Redis (`expired`, `abandoned`), which look the same.
+"""
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from gateway.domain.wire.ids import SessionRef
+
+_encode = msgspec.json.Encoder().encode
+
+
+class ItemKind(StrEnum):
+    INPUT = "input"
+    ANSWER = "answer"
+    INTERRUPT = "interrupt"
+    CANCEL = "cancel"
+    VIEWERS = "viewers"
+    """Nobody looks at a run any more, and its producer had asked to be told."""
+    ABANDONED = "abandoned"
+    EXPIRED = "expired"
+
+
+def input_item_id(session: SessionRef, client: str, number: int) -> str:
+    return f"{session.session}:{client}:{number}"
+
+
+def ask_item_id(session: SessionRef, ask: str) -> str:
+    """Of its answer or its expiry: there is only one of them."""
+    return f"ask:{session.session}:{ask}"
+
+
+def run_item_id(session: SessionRef, run: str, reason: str) -> str:
+    return f"run:{session.session}:{run}:{reason}"
+
+
+def encode_item(kind: ItemKind, item_id: str, session: SessionRef, timestamp_ms: int, **fields: Any) -> bytes:
+    """A whole JSON object. `fields` (client, user, run, ask, seq, payload, traceparent) that are None are left out."""
+    head = {"id": item_id, "kind": kind.value, "tenant": session.tenant, "session": session.session}
+    given = {name: value for name, value in fields.items() if value is not None}
+    return _encode(head | given | {"timestamp": timestamp_ms})
+
+
+__all__ = ["ItemKind", "ask_item_id", "encode_item", "input_item_id", "run_item_id"]
