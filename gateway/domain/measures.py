@@ -25,6 +25,10 @@ class Histogram:
 
 RTT_BOUNDS = (0.001, 0.003, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 10.0)
 LATENCY_BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.3, 1.0, 3.0, 10.0)
+RUN_BOUNDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 7200.0)
+"""Runs, and waits for a first token: from a cached answer to an agent at work (failure catalogue P03)."""
+GAP_BOUNDS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0, 60.0)
+RATE_BOUNDS = (1.0, 3.0, 10.0, 20.0, 40.0, 60.0, 80.0, 120.0, 200.0, 400.0, 1000.0, 3000.0)
 LAG_BOUNDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 
@@ -77,6 +81,19 @@ class Measures:
     """Redis time of the append to the socket write (clock skew between hosts included), sampled."""
     send_to_ack_seconds: Histogram = field(default_factory=lambda: Histogram(LATENCY_BOUNDS))
     append_seconds: Histogram = field(default_factory=lambda: Histogram(LATENCY_BOUNDS))
+    runs_started: int = 0
+    runs_ended: Counter[str] = field(default_factory=Counter)
+    """By run_end.reason; counted where the end is written."""
+    run_stalls: int = 0
+    """Gaps of 3 s and more between two tokens."""
+    first_token_seconds: Histogram = field(default_factory=lambda: Histogram(RUN_BOUNDS))
+    token_gap_seconds: Histogram = field(default_factory=lambda: Histogram(GAP_BOUNDS))
+    tokens_per_second: Histogram = field(default_factory=lambda: Histogram(RATE_BOUNDS))
+    run_seconds: Histogram = field(default_factory=lambda: Histogram(RUN_BOUNDS))
+    interrupt_to_silence_seconds: Histogram = field(default_factory=lambda: Histogram(LATENCY_BOUNDS))
+    """From a client's interrupt to its acknowledgement, after which no token of the run goes to it."""
+    resume_seconds: Histogram = field(default_factory=lambda: Histogram(LATENCY_BOUNDS))
+    """From a returning client's request to being live."""
     loop_lag_seconds: Histogram = field(default_factory=lambda: Histogram(LAG_BOUNDS))
 
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from gateway.domain.sessions.position import GapReason
 from gateway.domain.sessions.states import State
 from gateway.domain.wire.errors import ErrorCode
+from gateway.ports import EndedBy
 
 PREFIX = "relayrouter_"
 OTHER = "other"
@@ -50,6 +51,7 @@ def _histogram(name: str, text: str, source: str) -> Metric:
 
 
 _ERRORS = tuple(code.value for code in ErrorCode)
+_ENDS = tuple(reason.value for reason in EndedBy)
 _CLOSES = (
     "client",
     "deleted",
@@ -145,6 +147,19 @@ METRICS: tuple[Metric, ...] = (
     _counter("append_retries", "Attempts repeated because Redis did not answer or refused.", "append_retries"),
     _counter("redis_reconnects", "Times that a connection to Redis was made again.", "redis_reconnects"),
     _counter("redis_errors", "Error replies of Redis.", "redis_errors", "code", _REDIS_ERRORS),
+    _counter("runs_started", "Runs begun through this gateway.", "runs_started"),
+    _counter("runs_ended", "Ends of runs written by this gateway.", "runs_ended", "reason", (*_ENDS, OTHER)),
+    _counter("run_stalls", "Gaps of three seconds and more between two tokens.", "run_stalls"),
+    _histogram("first_token_seconds", "From the start of a run to its first token.", "first_token_seconds"),
+    _histogram("token_gap_seconds", "Between two tokens of a run as they come in.", "token_gap_seconds"),
+    _histogram("tokens_per_second", "Of a run, from its first token to its last.", "tokens_per_second"),
+    _histogram("run_seconds", "From the start of a run to its end.", "run_seconds"),
+    _histogram(
+        "interrupt_to_silence_seconds",
+        "From a client's interrupt to its acknowledgement: no token of the run goes to it afterwards.",
+        "interrupt_to_silence_seconds",
+    ),
+    _histogram("resume_seconds", "From a returning client's request to being live.", "resume_seconds"),
     _histogram("heartbeat_rtt_seconds", "Round trip of WebSocket pings.", "rtt_seconds"),
     _histogram(
         "publish_to_write_seconds",

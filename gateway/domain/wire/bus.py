@@ -46,6 +46,8 @@ class BusKind(Enum):
     """`1q`, key, ask: to gateways where somebody waits for it."""
     INBOX = b"1w"
     """`1w`, tenant percent-encoded: items were deposited: to gateways where somebody waits for them."""
+    RHYTHM = b"1y"
+    """How a run's tokens come: `1y`, key, then the `rhythm` payload (no newline in it), for connections that asked."""
     REVOKED = b"1r"
     """`1r\\n<tenant, percent-encoded>`: the tenant's revocations changed: read them now."""
 
