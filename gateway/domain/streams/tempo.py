@@ -1,6 +1,6 @@
 """How a run's tokens come: time to the first, gaps, rate, stalls. Pure; one object for a run at its ingesting gateway.
 
-A token is what the provider sent as one piece of text or thinking. Called by core/runs for every piece: must be cheap.
+A token is what the provider sent as one piece of text or thinking. Called by core/runs for every piece: be cheap.
 """
 
 from typing import NamedTuple
