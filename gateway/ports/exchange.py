@@ -67,6 +67,8 @@ class InputRequest:
     """With `generation`: refused when it no longer owns the route (G6). None: HTTP, not fenced."""
     generation: int = 0
     due_ms: int | None = None
+    may_create: bool = False
+    """A missing session is made: the caller's pattern covers the id."""
 
 
 @dataclass(frozen=True, slots=True)

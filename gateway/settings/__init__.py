@@ -8,6 +8,14 @@ from typing import Self
 from pydantic import model_validator
 
 from gateway.settings.auth import AuthSettings, KeySettings
+from gateway.settings.exchange import (
+    AskSettings,
+    InboxSettings,
+    InputSettings,
+    KeptSettings,
+    OrderSettings,
+    OutboxSettings,
+)
 from gateway.settings.hooks import HookSettings, HooksSettings
 from gateway.settings.redis import RedisSettings, hidden_url
 from gateway.settings.server import LogSettings, ReadinessSettings, ServerSettings, is_loopback, problems_of_exposure
@@ -32,6 +40,12 @@ class Settings(Topic):
     readiness: ReadinessSettings = ReadinessSettings()
     log: LogSettings = LogSettings()
     hooks: HooksSettings = HooksSettings()
+    order: OrderSettings = OrderSettings()
+    kept: KeptSettings = KeptSettings()
+    asks: AskSettings = AskSettings()
+    input: InputSettings = InputSettings()
+    outbox: OutboxSettings = OutboxSettings()
+    inbox: InboxSettings = InboxSettings()
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
@@ -48,16 +62,22 @@ class Settings(Topic):
 
 
 __all__ = [
+    "AskSettings",
     "AuthSettings",
     "BusSettings",
     "DrainSettings",
     "HookSettings",
     "HooksSettings",
+    "InboxSettings",
+    "InputSettings",
+    "KeptSettings",
     "KeySettings",
     "LimitSettings",
     "LivenessSettings",
     "LogSettings",
     "MemberSettings",
+    "OrderSettings",
+    "OutboxSettings",
     "ReadinessSettings",
     "RedisSettings",
     "RetentionSettings",
