@@ -10,8 +10,13 @@ from pathlib import Path
 from gateway.adapters.config import describe_settings
 from gateway.adapters.prometheus import METRICS
 from gateway.domain.wire.close_codes import CLOSE_RULES
+from gateway.domain.wire.errors import ERROR_RULES
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools.api.frame_docs import asyncapi, frames_of  # noqa: E402  this folder is no installed package
+
 BLOCK = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -45,11 +50,26 @@ def metrics() -> str:
     return _table(("metric", "kind", "labels", "meaning"), rows)
 
 
+def error_codes() -> str:
+    rows = [
+        (f"`{code.value}`", str(rule.http_status), "yes" if rule.retryable else "no", str(int(rule.close_code)))
+        for code, rule in ERROR_RULES.items()
+    ]
+    return _table(("code", "HTTP status", "retry", "close code"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "configuration": configuration,
     "close-codes": close_codes,
     "metrics": metrics,
+    "error-codes": error_codes,
+    "text-frames": lambda: frames_of("text"),
+    "control-frames": lambda: frames_of("control"),
+    "client-frames": lambda: frames_of("from client"),
 }
+
+
+DOCUMENTS: dict[str, Callable[[], str]] = {"asyncapi.yaml": asyncapi}
 
 
 def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -62,17 +82,23 @@ def fresh(text: str) -> str:
     return BLOCK.sub(lambda block: f"{block[1]}{TABLES[block['name']]()}{block[3]}", text)
 
 
+def wanted_files() -> dict[Path, str]:
+    """Every file with something generated, as it should be."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+    wanted = {page: fresh(page.read_text(encoding="utf-8")) for page in pages}
+    return wanted | {ROOT / "docs" / name: write() for name, write in DOCUMENTS.items()}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="exit 1 when a file is stale, write nothing")
     is_check = parser.parse_args().check
     stale = []
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]:
-        text = path.read_text(encoding="utf-8")
-        if fresh(text) != text:
+    for path, wanted in wanted_files().items():
+        if not path.exists() or path.read_text(encoding="utf-8") != wanted:
             stale.append(str(path.relative_to(ROOT)))
             if not is_check:
-                path.write_text(fresh(text), encoding="utf-8")
+                path.write_text(wanted, encoding="utf-8")
     if stale and is_check:
         print(f"stale: {', '.join(stale)}; run `make docs`", file=sys.stderr)
         return 1
