@@ -3,15 +3,16 @@
 The chunks are cut as a tokenizer would, without respect for grapheme clusters: that is what the demo is for.
 """
 
-import json
 import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from gateway.samples import SAMPLES, TOOL_ANSWER
+from gateway.samples.formats import CREATED, FORMATS, Answer, dump, grouped
+
 _HERE = Path(__file__).parent
-_CREATED = 1_760_000_000
 _WORD = re.compile(r"\n+| ?[A-Za-z]+| ?\d+| +|[^\sA-Za-z\d]|\s")
 _LONGEST_WORD_PIECE = 7
 _MOST_TOKENS_A_CHUNK = 4
@@ -49,10 +50,8 @@ def chunks(name: str, answer: str, reasoning: str = "") -> Iterator[dict[str, An
     for field, text in (("reasoning_content", reasoning), ("content", answer)):
         left = list(tokens(text, rng))
         counts[field] = len(left)
-        while left:
-            size = rng.randint(1, _MOST_TOKENS_A_CHUNK)
-            yield _chunk(name, {field: "".join(left[:size])})
-            del left[:size]
+        for part in grouped(iter(left), rng, _MOST_TOKENS_A_CHUNK):
+            yield _chunk(name, {field: part})
     yield _chunk(name, {}, finish_reason="stop")
     usage: dict[str, Any] = {
         "prompt_tokens": 21,
@@ -68,21 +67,36 @@ def _chunk(name: str, delta: dict[str, str], finish_reason: str | None = None) -
 
 
 def _envelope(name: str) -> dict[str, Any]:
-    return {"id": f"chatcmpl-{name}", "object": "chat.completion.chunk", "created": _CREATED, "model": "sample-1"}
+    return {"id": f"chatcmpl-{name}", "object": "chat.completion.chunk", "created": CREATED, "model": "sample-1"}
 
 
 def stream(name: str) -> bytes:
     """The whole stream of a sample, one chunk a line."""
+    return "".join(dump(chunk) + "\n" for chunk in chunks(name, *_texts(name))).encode()
+
+
+def streams_in_all_dialects() -> dict[str, bytes]:
+    """File name -> the same answer, with reasoning and a tool call, in each format."""
+    rng = random.Random(TOOL_ANSWER)  # noqa: S311 - reproducible cuts
+    text, reasoning = _texts(TOOL_ANSWER)
+    call = dump({"place": "Bibliothèque «Île»", "day": "today", "note": "🕖"})
+    parts = [grouped(tokens(it, rng), rng, _MOST_TOKENS_A_CHUNK) for it in (reasoning, text, call)]
+    answer = Answer(TOOL_ANSWER, parts[0], parts[1], "opening_hours", parts[2])
+    return {f"{TOOL_ANSWER}.{ending}": write(answer) for ending, write in FORMATS.items()}
+
+
+def _texts(name: str) -> tuple[str, str]:
+    """(answer, reasoning)"""
     thinking = _HERE / f"{name}.thinking.txt"
     reasoning = thinking.read_text(encoding="utf-8") if thinking.exists() else ""
-    answer = (_HERE / f"{name}.md").read_text(encoding="utf-8")
-    lines = [json.dumps(chunk, ensure_ascii=False, separators=(",", ":")) for chunk in chunks(name, answer, reasoning)]
-    return "".join(line + "\n" for line in lines).encode()
+    return (_HERE / f"{name}.md").read_text(encoding="utf-8"), reasoning
 
 
 def main() -> None:
-    for source in sorted(_HERE.glob("*.md")):
-        (_HERE / f"{source.stem}.jsonl").write_bytes(stream(source.stem))
+    for name in SAMPLES:
+        (_HERE / f"{name}.jsonl").write_bytes(stream(name))
+    for file, data in streams_in_all_dialects().items():
+        (_HERE / file).write_bytes(data)
 
 
 if __name__ == "__main__":

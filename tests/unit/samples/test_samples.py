@@ -4,8 +4,8 @@ import regex
 
 from gateway.domain.streams.dialects import OpenAiDialect
 from gateway.domain.streams.pieces import EndReason, TextPiece, ThinkingPiece
-from gateway.samples import LONG_ANSWER, REASONED_ANSWER, SAMPLES, load_sample
-from gateway.samples.make import stream
+from gateway.samples import LONG_ANSWER, REASONED_ANSWER, SAMPLES, load_dialect_samples, load_sample
+from gateway.samples.make import stream, streams_in_all_dialects
 
 
 def read(name: str) -> tuple[list[str], str, EndReason]:
@@ -19,6 +19,14 @@ def read(name: str) -> tuple[list[str], str, EndReason]:
 def test_the_streams_are_what_their_maker_makes() -> None:
     for name in SAMPLES:
         assert stream(name) == load_sample(name).chunks
+
+
+def test_the_streams_in_all_dialects_are_what_their_maker_makes() -> None:
+    made = streams_in_all_dialects()
+    stored = {sample.name: sample.chunks for sample in load_dialect_samples()}
+
+    assert made.keys() == stored.keys() - {"tool-answer.md"}
+    assert all(stored[name] == data for name, data in made.items())
 
 
 def test_the_streams_say_what_the_texts_say() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from gateway.domain.streams.dialects.dialect import DialectName
-from gateway.domain.streams.pieces import encode_json
 
 MAX_STATE_BYTES = 1024
 
@@ -34,14 +33,15 @@ class LineState(msgspec.Struct, omit_defaults=True, gc=False):
     """The dialect's own."""
 
 
+_encode_state = msgspec.json.Encoder().encode
 _decode_state = msgspec.json.Decoder(LineState).decode
 
 
 def encode_rest(state: LineState) -> bytes:
-    """All but the line number. Usage is left out when it has no room."""
-    rest = encode_json(msgspec.to_builtins(state))
+    """All but the line number. Usage is left out when it has no room; no text in it may have a surrogate."""
+    rest = _encode_state(state)
     if len(rest) > MAX_STATE_BYTES - _MAX_HEAD_BYTES:
-        rest = encode_json(msgspec.to_builtins(msgspec.structs.replace(state, usage=None)))
+        rest = _encode_state(msgspec.structs.replace(state, usage=None))
     return rest
 
 
@@ -54,9 +54,12 @@ def split_state(name: DialectName, state: bytes) -> tuple[int, LineState]:
     version, _, tail = state.partition(b" ")
     its_name, _, tail = tail.partition(b" ")
     number, _, rest = tail.partition(b" ")
-    if version != _VERSION or its_name != name.encode() or not number.isdigit():
+    if version != _VERSION or its_name != name.encode() or not number.isdigit() or len(state) > MAX_STATE_BYTES:
         raise ValueError(f"no state of the dialect {name}")
-    read = _decode_state(rest)
+    try:
+        read = _decode_state(rest)
+    except RecursionError:
+        raise ValueError("the state is nested too deep") from None
     if not all(held == 0 or 0xD800 <= held <= 0xDBFF for held in (read.held_text, read.held_thinking)):
         raise ValueError("the state holds a surrogate that is none")
     return int(number), read
