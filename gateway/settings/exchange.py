@@ -1,4 +1,4 @@
-"""What a session exchanges with its agent: order from many hands, kept pushes, asks, input, and the way to the inbox."""
+"""What a session exchanges with its agent: order of many hands, kept pushes, asks, input, the way to the inbox."""
 
 from pydantic import Field
 
