@@ -18,10 +18,14 @@ class HeldFrames:
             return
         self._bytes += len(text)
         if self._bytes > self._max_bytes:
-            self.is_overflown = True
-            self.frames.clear()
+            self.drop()
         else:
             self.frames.append((line, seq, text))
+
+    def drop(self) -> None:
+        """What came, and what comes, is to be read from the log."""
+        self.is_overflown = True
+        self.frames.clear()
 
 
 __all__ = ["HeldFrames"]

@@ -9,16 +9,18 @@ import random
 from collections.abc import Iterable, Sequence
 from time import time
 
-from gateway.core.connection import Connection, LocalSession, Shared
+from gateway.core.connection import Connection
+from gateway.core.local_session import LocalSession
 from gateway.core.repair import Repair
 from gateway.core.resume import Resume
+from gateway.core.shared import Shared
 from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures
 from gateway.domain.wire.bus import HeadNotice
 from gateway.domain.wire.frames import belongs, timestamp_of
 from gateway.domain.wire.ids import ConnectionId, GatewayId, SessionRef
 from gateway.domain.wire.ws_frames import encode_text
-from gateway.ports import Clock, LogStore
+from gateway.ports import Clock, LogStore, RunStore
 from gateway.settings import LimitSettings, LivenessSettings
 
 HEADS_A_CALL = 100
@@ -41,13 +43,14 @@ class Hub:
         gateway: GatewayId,
         liveness: LivenessSettings,
         rng: random.Random,
+        runs: RunStore | None = None,
         wall_clock: Clock = time,
     ) -> None:
         self.sessions: dict[bytes, LocalSession] = {}
         """By session key."""
         self.connections: set[Connection] = set()
         """Upgraded and not yet ended. One whose claim is under way is only in its session, with `generation` 0."""
-        self.resume = Resume(store, limits, measures, owner, gateway=gateway, rng=rng)
+        self.resume = Resume(store, limits, measures, owner, gateway=gateway, rng=rng, runs=runs)
         self.shared = Shared(limits, liveness, measures, clock, wall_clock, self.resume)
         self._repair = Repair(store, limits, measures, owner, rng)
         self._store = store

@@ -10,8 +10,9 @@ from typing import assert_never
 
 import structlog
 
-from gateway.core.connection import Connection, LocalSession
+from gateway.core.connection import Connection
 from gateway.core.hub import Hub
+from gateway.core.local_session import LocalSession
 from gateway.core.tasks import TaskOwner
 from gateway.domain.wire.bus import HeadNotice
 from gateway.domain.wire.ids import GatewayId

@@ -90,6 +90,9 @@ class Repair:
             if not connection.is_live:
                 continue
             connection.settle_on(page.log)
+            if connection.is_to_be_rebuilt:
+                connection.fall_behind()
+                continue
             if connection.sent_seq < after_seq:
                 continue  # it was rolled back: the next round reads from its position
             for seq, text in texts:

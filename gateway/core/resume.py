@@ -11,17 +11,18 @@ import structlog
 
 from gateway.core.budget import ByteBudget
 from gateway.core.connection import CATCHING_UP, Connection
+from gateway.core.pages import Pages, write_pending_cut
 from gateway.core.pauses import Pauses
+from gateway.core.placement import place, take_over_cuts, welcome_payload
+from gateway.core.snapshots import NoSession, NothingKept, Snapshots
 from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures
 from gateway.domain.sessions.log_state import LogState
-from gateway.domain.sessions.position import Verdict, begin_at, hole, judge, judge_unknown
+from gateway.domain.sessions.position import judge, judge_unknown
 from gateway.domain.sessions.states import State
-from gateway.domain.streams.merge import merge
 from gateway.domain.wire.close_codes import CloseCode
-from gateway.domain.wire.entry import LogEntry
+from gateway.domain.wire.cursor import Line
 from gateway.domain.wire.ids import GatewayId
-from gateway.domain.wire.ws_frames import encode_text
 from gateway.ports import (
     Claimed,
     ClaimOutcome,
@@ -31,6 +32,7 @@ from gateway.ports import (
     LogStore,
     Origin,
     Page,
+    RunStore,
     StoreUnavailable,
 )
 from gateway.settings import LimitSettings
@@ -50,10 +52,13 @@ class Resume:
         *,
         gateway: GatewayId,
         rng: random.Random,
+        runs: RunStore | None = None,
     ) -> None:
+        self._snapshots = Snapshots(NothingKept(store) if runs is None else runs, limits.merged_frame_bytes)
         self.budget = ByteBudget(limits.recovery_memory_bytes)
         self.page_bytes = limits.replay_page_bytes
         self._store = store
+        self._pages = Pages(limits.merged_frame_bytes, measures)
         self._limits = limits
         self._measures = measures
         self._owner = owner
@@ -70,30 +75,19 @@ class Resume:
         """
         state = claimed.log
         connection.first_generation, connection.claimed_line = claimed.generation, state.line
-        verdict, resumed = _place(claimed, bare_seq)
+        verdict, resumed = place(claimed, bare_seq)
+        if claimed.origin is Origin.LIVE and claimed.kept_from is not None:
+            connection.kept_until = state.head
+        take_over_cuts(connection, claimed)
         connection.session.note(state)
         self._measures.replays[resumed] += 1
-        connection.send_control(
-            {
-                "kind": "welcome",
-                "protocol": 1,
-                "connection": connection.id,
-                "client": connection.client,
-                "gateway": self._gateway,
-                "cursor": str(state.cursor(verdict.start)),
-                "head": state.head,
-                "resumed": resumed,
-                "input_seq": claimed.input_seq,
-                "heartbeat": connection.heartbeat_seconds,
-                "limits": {
-                    "message_bytes": self._limits.client_message_bytes,
-                    "frame_bytes": self._limits.merged_frame_bytes,
-                    "unacked_bytes": self._limits.unacked_bytes,
-                },
-            }
-        )
+        connection.send_control(welcome_payload(connection, claimed, verdict.start, resumed, self._gateway))
+        for frame in claimed.asks:
+            connection.tell_ask(frame)
         connection.announce(verdict, state)
-        if claimed.page is None:
+        if connection.is_to_be_rebuilt:
+            connection.stop_holding()
+        elif claimed.page is None:
             if connection.sent_seq >= state.head and self._join(connection):
                 return
         elif self._take(connection, claimed.page):
@@ -114,7 +108,8 @@ class Resume:
                 return
             try:
                 async with self.budget.share(self.page_bytes):
-                    if await self._read_on(connection, room):
+                    step = self._rebuild if connection.is_to_be_rebuilt else self._read_on
+                    if await step(connection, room):
                         return
             except StoreUnavailable:
                 connection.stop_holding()
@@ -126,44 +121,55 @@ class Resume:
         """One page. True when the connection is live, or ended."""
         connection.start_holding()
         session, line_before = connection.session, connection.session.line
-        page = await self._store.page(session.ref, connection.sent_seq, room)
-        if connection.state not in CATCHING_UP:
-            return True
-        if page is not None and session.line not in (line_before, page.log.line):
-            # A claim brought newer news: judged by this page, everything would be a gap.
-            raise StoreUnavailable("the page is older than the claim", outcome_unknown=False)
-        if page is None or _went_back(connection.line, connection.sent_seq, page.log):
+        page = await self._store.page(session.ref, connection.read_seq, room)
+        if not connection.may_read_on:
+            connection.stop_holding()
+            return connection.state not in CATCHING_UP
+        if page is None or not self._settle_on(connection, page.log, line_before):
             return await self._claim_again(connection) is None
-        connection.session.note(page.log)
-        connection.settle_on(page.log)
+        if connection.is_to_be_rebuilt:
+            return False
         return self._take(connection, page)
+
+    async def _rebuild(self, connection: Connection, room: int) -> bool:
+        """One step of what comes before the log is read on. True when the connection ended."""
+        connection.stop_holding()
+        line_before = connection.session.line
+        try:
+            plan = await self._snapshots.step(connection, room)
+        except NoSession:
+            return await self._claim_again(connection) is None
+        if plan is None:
+            return connection.state not in CATCHING_UP
+        if not self._settle_on(connection, plan.log, line_before):
+            return await self._claim_again(connection) is None
+        if connection.kept_until is not None:
+            self._snapshots.begin_live(connection, plan)
+        elif connection.is_below_log:
+            self._snapshots.begin(connection, plan)
+        return False
+
+    def _settle_on(self, connection: Connection, state: LogState, line_before: Line) -> bool:
+        """Before anything of this log is written. False: its writes went back, and only a claim finds out how far."""
+        session = connection.session
+        if session.line not in (line_before, state.line):
+            # A claim brought newer news: judged by this answer, everything would be a gap.
+            raise StoreUnavailable("the answer is older than the claim", outcome_unknown=False)
+        if _went_back(connection.line, connection.sent_seq, state):
+            return False
+        session.note(state)
+        if connection.line != state.line or connection.read_seq < state.lost:
+            write_pending_cut(connection)
+        connection.settle_on(state)
+        return True
 
     def _take(self, connection: Connection, page: Page) -> bool:
         """Write a page that began at or below the connection's position; join when it reached the head."""
-        position = connection.sent_seq
-        entries = [entry for entry in page.entries if entry.seq > position]
-        self._write(connection, entries, page.log)
-        if not page.entries and position < page.log.head:
-            connection.announce_gap(hole(position, page.log.head), page.log)
+        self._pages.write(connection, page)
         if connection.sent_seq < page.log.head:
             connection.stop_holding()
             return False
         return self._join(connection)
-
-    def _write(self, connection: Connection, entries: list[LogEntry], state: LogState) -> None:
-        frames: list[bytes] = []
-        for first_seq, seq, frame in merge(entries, self._limits.merged_frame_bytes):
-            if first_seq != connection.sent_seq + 1:
-                connection.write(b"".join(frames))
-                frames.clear()
-                connection.announce_gap(hole(connection.sent_seq, first_seq - 1), state)
-            frames.append(encode_text(frame))
-            connection.sent_seq = seq
-        if frames:
-            connection.write(b"".join(frames))
-            self._measures.messages_delivered += len(frames)
-        self._measures.replayed_messages += len(entries)
-        connection.check_window(connection.written_at)
 
     def _join(self, connection: Connection) -> bool:
         is_first = not connection.was_live
@@ -209,8 +215,11 @@ class Resume:
             self._reclaiming.discard(connection)
         if claimed is None or not connection.is_live:
             return
+        if connection.is_below_log:
+            connection.fall_behind()
+            return
         if claimed.page is not None and connection.line == claimed.log.line:
-            self._write(connection, [e for e in claimed.page.entries if e.seq > connection.sent_seq], claimed.log)
+            self._pages.write_entries(connection, claimed.page)
         session = connection.session
         is_behind = connection.line != session.line or connection.sent_seq < session.head_seen
         if is_behind and connection.state is State.LIVE:
@@ -239,6 +248,7 @@ class Resume:
         match outcome:
             case Claimed():
                 connection.is_previous = False
+                take_over_cuts(connection, outcome)
                 if connection.session.line not in (line_before, outcome.log.line):
                     return outcome  # a page of a newer log was faster; it goes on from there
                 connection.session.note(outcome.log)
@@ -265,26 +275,6 @@ class Resume:
         if connection.state is State.CLOSED and isinstance(outcome, Claimed) and not connection.is_fenced:
             route = connection.as_route()
             await self._store.release(connection.session.ref, self._gateway, route, was_live=connection.was_live)
-
-
-def _place(claimed: Claimed, bare_seq: int | None) -> tuple[Verdict, str]:
-    """Where a claim puts its client, and `welcome.resumed`."""
-    state = claimed.log
-    match claimed.origin:
-        case Origin.LIVE:
-            return begin_at(state.head, state), "fresh"
-        case Origin.START:
-            return begin_at(0, state), "fresh"
-        case Origin.CREATED:
-            seq = claimed.cursor.seq if claimed.cursor is not None else bare_seq
-            if seq is None:
-                return begin_at(state.head, state), "fresh"
-            verdict = judge_unknown(seq, state)
-        case Origin.CURSOR | Origin.BARE_SEQ | Origin.ACKED:
-            verdict = judge(claimed.cursor or state.cursor(bare_seq or 0), state)
-        case _:
-            assert_never(claimed.origin)
-    return verdict, "gap" if verdict.gaps else "full"
 
 
 def _went_back(line: bytes, sent_seq: int, state: LogState) -> bool:

@@ -38,15 +38,22 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a cursor means on a log. Announced in this order: `forked`, then `gaps`."""
+    """What a cursor means on a log. Announced in this order: `forked`, `gap`, then what `rebuild` says."""
 
     start: int
-    """The position after all gaps but `evicted`: what `welcome.cursor` says."""
-    position: int
-    """The position after everything announced: the next entry has a seq above it."""
-    gaps: tuple[Gap, ...] = ()
+    """The position after `gap`: what `welcome.cursor` says. The retained log follows when it is not `is_below`."""
+    gap: Gap | None = None
+    """What another fork, another life or a wrong cursor takes from the client."""
     forked: int | None = None
     """The cursor lies on an older fork and is whole there: the base of the fork that followed."""
+    is_below: bool = False
+    """Something above `start` has left the log: it is rebuilt first (sessions/rebuild.py)."""
+    is_void: bool = False
+    """Part of that cannot be rebuilt: a gap with reason `evicted` will say so."""
+
+    @property
+    def has_gap(self) -> bool:
+        return self.gap is not None or self.is_void
 
 
 def judge(cursor: Cursor, log: LogState) -> Verdict:
@@ -86,10 +93,7 @@ def _lost_all(seq: int, log: LogState, reason: GapReason, runs: Mapping[str, int
 
 
 def _settled(start: int, log: LogState, gap: Gap | None = None, forked: int | None = None) -> Verdict:
-    gaps = () if gap is None else (gap,)
-    if start >= log.lost:
-        return Verdict(start, start, gaps, forked)
-    return Verdict(start, log.lost, (*gaps, hole(start, log.lost)), forked)
+    return Verdict(start, gap, forked, is_below=start < log.lost, is_void=start < min(log.void, log.lost))
 
 
 __all__ = ["Gap", "GapReason", "Verdict", "begin_at", "hole", "judge", "judge_unknown"]

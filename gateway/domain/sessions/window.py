@@ -52,6 +52,12 @@ class AckWindow:
         if newest is not None:
             self._marks.append(newest._replace(seq=seq))
 
+    def settle(self, sent_bytes: int) -> None:
+        """Nothing of what was sent so far is to be acknowledged any more."""
+        self.acked_bytes = sent_bytes
+        self._marks.clear()
+        self.next_mark = 0
+
     def unacked_bytes(self, sent_bytes: int) -> int:
         return sent_bytes - self.acked_bytes
 

@@ -7,6 +7,7 @@ Loses nothing, reorders nothing, never mixes runs or kinds.
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from gateway.domain.streams.cuts import CutStretch
 from gateway.domain.wire.entry import EntryClass, LogEntry
 
 _MERGEABLE: Final = frozenset((EntryClass.DELTA.encode(), EntryClass.THINKING.encode()))
@@ -35,17 +36,21 @@ class _Piece(NamedTuple):
     """The JSON string's inside, as it is."""
 
 
-def merge(entries: Iterable[LogEntry], max_bytes: int) -> Iterator[OutFrame]:
-    """The same messages in frames of at most `max_bytes` each; one that is larger alone stays alone, as it is."""
+def merge(entries: Iterable[LogEntry | CutStretch], max_bytes: int) -> Iterator[OutFrame]:
+    """The same messages in frames of at most `max_bytes` each; one that is larger alone stays alone, as it is.
+
+    What an interrupt took out is one frame already (streams/cuts.py).
+    """
     group: list[_Piece] = []
     group_bytes = 0
     for entry in entries:
-        piece = _cut(entry)
-        if piece is None:
+        piece = _piece(entry) if isinstance(entry, LogEntry) else None
+        if piece is None or isinstance(entry, CutStretch):
             if group:
                 yield _joined(group)
                 group = []
-            yield OutFrame(entry.seq, entry.seq, entry.frame)
+            first_seq = entry.seq if isinstance(entry, LogEntry) else entry.first_seq
+            yield OutFrame(first_seq, entry.seq, entry.frame)
             continue
         size = len(piece.text)
         if group and _continues(group[-1].entry, entry) and group_bytes + size + len(piece.head) <= max_bytes:
@@ -60,7 +65,7 @@ def merge(entries: Iterable[LogEntry], max_bytes: int) -> Iterator[OutFrame]:
         yield _joined(group)
 
 
-def _cut(entry: LogEntry) -> _Piece | None:
+def _piece(entry: LogEntry) -> _Piece | None:
     """None: this frame is no canonical one, whatever its class says."""
     if entry.at is None or entry.cls not in _MERGEABLE:
         return None

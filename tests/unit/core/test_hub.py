@@ -178,7 +178,7 @@ async def test_a_repair_of_what_was_trimmed_says_so_at_that_place() -> None:
 
         await settle()
 
-        assert link.kinds() == ["welcome", "1-1", "gap", "3-3", "4-4"]
+        assert link.kinds() == ["welcome", "1-1", "gap", "3-4"]
         gap = link.control("gap")[0]
         assert (gap["first"], gap["last"], gap["reason"]) == (2, 2, "evicted")
         assert gap["cursor"] == "epoch0.fork0.2"

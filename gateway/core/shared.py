@@ -1,0 +1,45 @@
+"""What all connections of a gateway have in common: limits, clocks, measures, and who reads the log for them."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from gateway.domain.measures import Measures
+from gateway.ports import Clock
+from gateway.settings import LimitSettings, LivenessSettings
+
+if TYPE_CHECKING:
+    from gateway.core.connection import Connection
+
+
+class Resumer(Protocol):
+    """What a connection asks of core.resume."""
+
+    def catch_up(self, connection: "Connection") -> None:
+        """It fell behind: read the log for it, in one task, until it is live again."""
+        ...
+
+    async def reclaim(self, connection: "Connection") -> None: ...
+
+
+class Shared:
+    """One per gateway."""
+
+    __slots__ = ("clock", "limits", "liveness", "measures", "resumer", "wall_clock")
+
+    def __init__(
+        self,
+        limits: LimitSettings,
+        liveness: LivenessSettings,
+        measures: Measures,
+        clock: Clock,
+        wall_clock: Clock,
+        resumer: Resumer,
+    ) -> None:
+        self.limits = limits
+        self.liveness = liveness
+        self.measures = measures
+        self.clock = clock
+        self.wall_clock = wall_clock
+        self.resumer = resumer
+
+
+__all__ = ["Resumer", "Shared"]
