@@ -7,12 +7,15 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from gateway.core.refusals import GivenUp
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.ports import Clock, StoreUnavailable
 from gateway.settings import RedisSettings
+
+STALE_NOTES: Final = 3
+"""Times that a deadline is noted again because the note was too old when its script ran."""
 
 _T = TypeVar("_T")
 
@@ -44,6 +47,29 @@ class Attempts:
                 raise _unavailable(given_up)
             await asyncio.sleep(min(self.rng.uniform(0, bound), left))
             bound = min(bound * 2, longest)
+
+    async def noted(
+        self,
+        note: Callable[[], Awaitable[int]],
+        call: Callable[[int], Awaitable[_T]],
+        is_stale: Callable[[_T], bool],
+    ) -> tuple[_T, bool]:
+        """Note a deadline (Deadlines.note), then write the state that it is for; again when the note was too old by
+        then. The answer may be stale still. Raises RelayError UNAVAILABLE.
+        """
+        was_unknown = False
+        for _ in range(STALE_NOTES):
+            due_ms = await self.answer(note)
+            outcome, is_unknown = await self.until(lambda due_ms=due_ms: call(due_ms))  # type: ignore[misc]
+            was_unknown = was_unknown or is_unknown
+            if not is_stale(outcome):
+                break
+        return outcome, was_unknown
+
+    async def answer(self, call: Callable[[], Awaitable[_T]]) -> _T:
+        """For calls where it does not matter how often they took effect."""
+        answer, _ = await self.until(call)
+        return answer
 
 
 def _unavailable(given_up: GivenUp) -> RelayError:

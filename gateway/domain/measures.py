@@ -95,6 +95,23 @@ class Measures:
     resume_seconds: Histogram = field(default_factory=lambda: Histogram(LATENCY_BOUNDS))
     """From a returning client's request to being live."""
     loop_lag_seconds: Histogram = field(default_factory=lambda: Histogram(LAG_BOUNDS))
+    sweeps: Counter[str] = field(default_factory=Counter)
+    """What sweeps of overdue sessions did: ok, absent, failed, and their events (abandoned, expired, ...)."""
+    relays: Counter[str] = field(default_factory=Counter)
+    """Copies from outboxes to the inbox: ok, full, failed, left (to the sweep)."""
+    relayed_items: int = 0
+    asks: Counter[str] = field(default_factory=Counter)
+    """opened, answered, late (somebody was first), invalid, not_allowed, cancelled."""
+    inbox_taken: int = 0
+    inbox_redelivered: int = 0
+    """Of those taken: not for the first time."""
+    inbox_acked: int = 0
+    inbox_buried: int = 0
+    inbox_redriven: int = 0
+    webhook_posts: Counter[str] = field(default_factory=Counter)
+    """Requests to receivers: ok, refused (another status), failed (no answer), forbidden (address not allowed)."""
+    webhook_items: Counter[str] = field(default_factory=Counter)
+    """Items: delivered, dead, skipped (no receiver wants the kind)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +131,7 @@ class Gauges:
     is_redis_up: bool
     is_subscribed: bool
     is_draining: bool
+    inbox_waiting: int = 0
+    """Items of the tenants that this gateway has lately served, not acknowledged yet."""
+    inbox_dead: int = 0
+    inbox_oldest_seconds: float = 0.0

@@ -72,6 +72,7 @@ _CLOSES = (
     OTHER,
 )
 _REDIS_ERRORS = ("busy", "loading", "masterdown", "misconf", "moved", "noauth", "noscript", "oom", "readonly", OTHER)
+_SWEEPS = ("ok", "absent", "failed", "abandoned", "expired", "released", "kept", OTHER)
 
 METRICS: tuple[Metric, ...] = (
     _gauge("connections", "Open client connections.", "connections", "state", tuple(state.value for state in State)),
@@ -80,6 +81,9 @@ METRICS: tuple[Metric, ...] = (
     _gauge("unacked_bytes", "Bytes sent and not acknowledged, of clients that acknowledge.", "unacked_bytes"),
     _gauge("behind_messages", "Messages in the log that are not sent yet, over all connections.", "behind_messages"),
     _gauge("ingest_lanes", "Producers in sessions that this gateway appends for.", "ingest_lanes"),
+    _gauge("inbox_waiting", "Inbox items not acknowledged yet, of tenants lately served here.", "inbox_waiting"),
+    _gauge("inbox_dead", "Dead letters of those tenants.", "inbox_dead"),
+    _gauge("inbox_oldest_seconds", "Age of the oldest item that waits there.", "inbox_oldest_seconds"),
     _gauge("redis_up", "1 while the connection to Redis works.", "is_redis_up"),
     _gauge("subscription_up", "1 while the gateway hears its own channel.", "is_subscribed"),
     _gauge("draining", "1 from SIGTERM on.", "is_draining"),
@@ -160,6 +164,41 @@ METRICS: tuple[Metric, ...] = (
         "interrupt_to_silence_seconds",
     ),
     _histogram("resume_seconds", "From a returning client's request to being live.", "resume_seconds"),
+    _counter("sweeps", "Overdue sessions looked at, and what that did.", "sweeps", "what", _SWEEPS),
+    _counter(
+        "relays",
+        "Copies from a session's outbox to the inbox.",
+        "relays",
+        "outcome",
+        ("ok", "full", "failed", "left", OTHER),
+    ),
+    _counter("relayed_items", "Items copied to the inbox; a repeat counts again.", "relayed_items"),
+    _counter(
+        "asks",
+        "Asks and answers by what became of them.",
+        "asks",
+        "outcome",
+        ("opened", "answered", "late", "invalid", "not_allowed", "cancelled", OTHER),
+    ),
+    _counter("inbox_taken", "Items given to consumers.", "inbox_taken"),
+    _counter("inbox_redelivered", "Items given to consumers not for the first time.", "inbox_redelivered"),
+    _counter("inbox_acked", "Items acknowledged by consumers.", "inbox_acked"),
+    _counter("inbox_buried", "Items moved to the dead letters.", "inbox_buried"),
+    _counter("inbox_redriven", "Dead letters put back.", "inbox_redriven"),
+    _counter(
+        "webhook_posts",
+        "Requests to webhook receivers by outcome.",
+        "webhook_posts",
+        "outcome",
+        ("ok", "refused", "failed", "forbidden", OTHER),
+    ),
+    _counter(
+        "webhook_items",
+        "Items for webhooks by what became of them.",
+        "webhook_items",
+        "outcome",
+        ("delivered", "dead", "skipped", OTHER),
+    ),
     _histogram("heartbeat_rtt_seconds", "Round trip of WebSocket pings.", "rtt_seconds"),
     _histogram(
         "publish_to_write_seconds",
