@@ -97,6 +97,22 @@ class Access:
         require_subscribe(principal, session)
         return await self._reachable(principal, session)
 
+    async def member(self, principal: Principal, session: SessionId) -> SessionRef:
+        """The session, when the principal may connect to it now: what a client does without a connection."""
+        ref = await self.subscriber(principal, session)
+        await self.check_there(ref, principal)
+        return ref
+
+    async def check_there(self, ref: SessionRef, principal: Principal) -> None:
+        """What a claim would find: raises NOT_FOUND when it is not there for this principal, or deleted."""
+        info = await self.store.info(ref)
+        may_create = principal.may_create(ref.session)
+        if info is None:
+            if not may_create:
+                raise not_found()
+        elif info.is_deleted or not (may_create or info.owner == principal.user):
+            raise not_found()
+
     async def publisher(self, principal: Principal, session: SessionId) -> SessionRef:
         """The session, when the principal may publish into it; without patterns only one that it owns."""
         require_publish(principal, session)

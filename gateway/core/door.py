@@ -16,7 +16,7 @@ from gateway.core.connection import Connection
 from gateway.core.hub import Hub
 from gateway.core.pauses import Pauses
 from gateway.core.tasks import TaskOwner
-from gateway.core.visit import Visit, read_auth, refusal_payload
+from gateway.core.visit import Speech, Visit, read_auth, refusal_payload
 from gateway.domain.access.principal import Principal
 from gateway.domain.access.rules import not_found
 from gateway.domain.measures import Measures
@@ -69,6 +69,7 @@ class Door:
         clock: Clock,
         rng: random.Random,
         refusal: Refusal,
+        speech: Speech | None = None,
     ) -> None:
         self._hub = hub
         self._access = access
@@ -83,6 +84,8 @@ class Door:
         self.clock = clock
         self._rng = rng
         self._refusal = refusal
+        self.speech = speech
+        """What clients may say; None: nothing but acks and pings."""
         self._handshakes = asyncio.Semaphore(server.max_handshakes)
         self._places_taken = 0
 
@@ -113,16 +116,7 @@ class Door:
 
     async def probe(self, request: ConnectRequest, principal: Principal) -> None:
         """The decision of `enter` without a claim. Raises RelayError, StoreUnavailable."""
-        await self._check_there(await self._access.subscriber(principal, request.session), principal)
-
-    async def _check_there(self, ref: SessionRef, principal: Principal) -> None:
-        info = await self._store.info(ref)
-        may_create = principal.may_create(ref.session)
-        if info is None:
-            if not may_create:
-                raise not_found()
-        elif info.is_deleted or not (may_create or info.owner == principal.user):
-            raise not_found()
+        await self._access.member(principal, request.session)
 
     async def enter(
         self, request: ConnectRequest, principal: Principal, check_present: Callable[[], None] = lambda: None
@@ -164,7 +158,7 @@ class Door:
     ) -> Visit:
         if not principal.may_create(ref.session):
             # Before the index: what is pushed to this user must never go into a session of somebody else (G11).
-            await self._check_there(ref, principal)
+            await self._access.check_there(ref, principal)
         await self._directory.note_user_session(ref.tenant, principal.user, ref.session, self._index_seconds)
         check_present()
         connection = self._make_connection(ref, request, principal)
@@ -231,7 +225,7 @@ class Door:
             raise RelayError(ErrorCode.UNAUTHENTICATED, "the token is for another user")
         ref = await self._access.subscriber(principal, connection.session.ref.session)
         if not principal.may_create(ref.session):
-            await self._check_there(ref, principal)
+            await self._access.check_there(ref, principal)
         connection.principal = principal
         connection.expires_at = principal.expires_at
         connection.is_expiry_told = False

@@ -3,11 +3,12 @@
 Must never close for a message that is merely wrong: that is answered by an `error` frame. Called by the endpoint.
 """
 
-from typing import Any, Final, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from gateway.core.connection import Connection
+from gateway.domain.exchange.control import KINDS, echo_of
 from gateway.domain.measures import Measures
 from gateway.domain.wire.cursor import MAX_SEQ
 from gateway.domain.wire.errors import ErrorCode, RelayError
@@ -15,8 +16,25 @@ from gateway.domain.wire.frames import error_payload
 from gateway.ports import Claimed, Clock, Link, StoreUnavailable
 
 _decode = msgspec.json.Decoder().decode
-_LATER: Final = frozenset(("interrupt", "pause", "resume", "cancel", "answer"))
-_MAX_ECHO_CHARS: Final = 128
+
+
+class Control(Protocol):
+    """core/control.py. Raises RelayError only."""
+
+    async def by_socket(self, connection: Connection, kind: str, fields: dict[str, Any]) -> dict[str, Any]: ...
+
+
+class Inputs(Protocol):
+    """core/inputs.py. Raises RelayError only."""
+
+    async def by_socket(self, connection: Connection, number: Any, payload: Any) -> dict[str, Any]: ...
+
+
+class Speech(NamedTuple):
+    """What a client can say beside acks and pings."""
+
+    control: Control
+    inputs: Inputs
 
 
 class Host(Protocol):
@@ -29,6 +47,9 @@ class Host(Protocol):
     def end(self, connection: Connection, reason: str) -> None: ...
 
     def may_answer(self, connection: Connection) -> bool: ...
+
+    @property
+    def speech(self) -> Speech | None: ...
 
     @property
     def clock(self) -> Clock: ...
@@ -81,21 +102,35 @@ class Visit:
 
     async def on_text(self, text: str) -> None:
         """One JSON message. A wrong one is answered, never closed for; a refused token closes."""
+        about: dict[str, Any] = {}
         try:
-            kind, payload = _read_control(text)
+            message = _read_message(text)
+            if message["type"] == "text":
+                about = {"what": "input"} | ({"seq": message.get("seq")} if "seq" in message else {})
+                number, payload = message.get("seq"), message["payload"]
+                self._answer(await self._speech.inputs.by_socket(self._connection, number, payload))
+                return
+            kind, payload = _read_kind(message["payload"])
             match kind:
                 case "ping":
-                    self._answer({"kind": "pong", **_echo(payload)})
+                    self._answer({"kind": "pong", **echo_of(payload)})
                 case "ack":
                     self._connection.on_ack(_read_seq(payload))
                 case "auth":
                     await self._renew(_read_token(payload))
-                case _ if kind in _LATER:
-                    raise RelayError(ErrorCode.UNSUPPORTED, f"`{kind}` is not supported by this gateway")
+                case _ if kind in KINDS:
+                    about = {"what": kind, **echo_of(payload)}
+                    self._answer(await self._speech.control.by_socket(self._connection, kind, payload))
                 case _:
                     raise RelayError(ErrorCode.BAD_REQUEST, "unknown control kind")
         except RelayError as exc:
-            self._answer(refusal_payload(exc))
+            self._answer(refusal_payload(exc) | about | _details(exc))
+
+    @property
+    def _speech(self) -> Speech:
+        if self._host.speech is None:
+            raise RelayError(ErrorCode.UNSUPPORTED, "this gateway takes nothing from clients")
+        return self._host.speech
 
     def on_binary(self) -> None:
         self._answer(refusal_payload(RelayError(ErrorCode.UNSUPPORTED, "binary messages are not supported")))
@@ -116,29 +151,34 @@ class Visit:
 
 def read_auth(text: str) -> str:
     """The token of a first `auth` message. Raises RelayError BAD_REQUEST."""
-    kind, payload = _read_control(text)
-    if kind != "auth":
+    message = _read_message(text)
+    kind, payload = _read_kind(message["payload"])
+    if kind != "auth" or message["type"] != "control":
         raise RelayError(ErrorCode.UNAUTHENTICATED, "the first message must be `auth`")
     return _read_token(payload)
 
 
-def _read_control(text: str) -> tuple[str, dict[str, Any]]:
+def _read_message(text: str) -> dict[str, Any]:
+    """With `type` control or text, and a `payload`."""
     try:
         message = _decode(text)
     except (msgspec.DecodeError, RecursionError):
         raise _wrong("the message is no JSON") from None
     if not isinstance(message, dict):
         raise _wrong("a message is a JSON object")
-    payload = message.get("payload")
     match message.get("type"):
-        case "control":
+        case "control" | "text":
             pass
-        case "text" | "audio" | "video" as what:
+        case "audio" | "video" as what:
             raise RelayError(ErrorCode.UNSUPPORTED, f"messages of type `{what}` are not supported by this gateway")
         case _:
             raise _wrong("`type` must be control, text, audio or video")
-    if not isinstance(payload, dict):
+    if not isinstance(message.get("payload"), dict):
         raise _wrong("`payload` must be an object")
+    return message
+
+
+def _read_kind(payload: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     kind = payload.get("kind", payload.get("action"))
     if not isinstance(kind, str):
         raise _wrong("`payload.kind` must be a text")
@@ -159,17 +199,9 @@ def _read_token(payload: dict[str, Any]) -> str:
     return token
 
 
-def _echo(payload: dict[str, Any]) -> dict[str, Any]:
-    """What lets a client match a pong: small values of `id` and `t`, as they came."""
-    return {name: value for name in ("id", "t") if _is_small(value := payload.get(name))}
-
-
-def _is_small(value: Any) -> bool:
-    if isinstance(value, str):
-        return len(value) <= _MAX_ECHO_CHARS
-    if isinstance(value, int):
-        return abs(value) <= MAX_SEQ
-    return isinstance(value, float)
+def _details(error: RelayError) -> dict[str, Any]:
+    """What of the details a client can act on."""
+    return {name: error.details[name] for name in ("expected", "reason", "problem") if error.details.get(name)}
 
 
 def _wrong(message: str) -> RelayError:
@@ -181,4 +213,4 @@ def refusal_payload(error: RelayError) -> dict[str, Any]:
     return error_payload(error.code, error.message, retryable=error.rule.retryable, after_ms=error.after_ms)
 
 
-__all__ = ["Host", "Visit", "read_auth", "refusal_payload"]
+__all__ = ["Host", "Speech", "Visit", "read_auth", "refusal_payload"]

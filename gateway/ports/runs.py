@@ -122,6 +122,9 @@ class StopRun:
     fields: bytes = b""
     """More members of the `run_end` payload, as JSON from after the reason: `,"by":"u1"`; may be empty."""
     due_ms: int | None = None
+    item: bytes = b""
+    """For the agent, into the outbox, when this call ends the run; empty: nothing. Needs `due_ms`."""
+    item_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
