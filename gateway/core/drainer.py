@@ -5,6 +5,8 @@ Never waits for a client or for Redis beyond its deadline. Called by gateway.app
 
 import asyncio
 import random
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import structlog
 
@@ -26,19 +28,32 @@ LEAVE_SHARE = 1 / 3
 """Of the margin, to release the last routes and to withdraw; the rest is for the process itself to end."""
 _LOOK_SECONDS = 0.05
 
+EndIngests = Callable[[float], Coroutine[Any, Any, None]]
+"""Ends open streams of producers within so many seconds."""
+
 
 class Drainer:
     """One per gateway. `run` once; `hurry` from a second signal."""
 
     def __init__(
-        self, hub: Hub, members: Members, settings: DrainSettings, owner: TaskOwner, clock: Clock, rng: random.Random
+        self,
+        hub: Hub,
+        members: Members,
+        settings: DrainSettings,
+        owner: TaskOwner,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        end_ingests: EndIngests | None = None,
     ) -> None:
+        """`end_ingests` is called once proxies had time to look elsewhere."""
         self._hub = hub
         self._members = members
         self._settings = settings
         self._owner = owner
         self._clock = clock
         self._rng = rng
+        self._end_ingests = end_ingests
         self._hurried = asyncio.Event()
         self._began_at = 0.0
         self.is_draining = False
@@ -66,10 +81,19 @@ class Drainer:
         self.begin()
         self._owner.start("announce", self._members.announce())
         await self._pause_until(self._began_at + self._settings.settle_seconds)
+        ending = self._start_ending_ingests()
         await self._close_all()
         await self._wait_for_ends()
+        if ending is not None:
+            await asyncio.wait([ending])
         await self._leave_no_trace()
         log.info("drain_ended", left=len(self._hub.connections))
+
+    def _start_ending_ingests(self) -> "asyncio.Task[None] | None":
+        if self._end_ingests is None:
+            return None
+        left = self.seconds_left - self._settings.margin_seconds
+        return self._owner.start("end-ingests", self._end_ingests(max(0.0, left)))
 
     async def _close_all(self) -> None:
         connections = [connection for connection in self._hub.connections if connection.is_open]

@@ -17,7 +17,7 @@ from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures
 from gateway.domain.wire.bus import BusKind, decode_fields, decode_heads, encode_fields
 from gateway.domain.wire.close_codes import CloseCode
-from gateway.domain.wire.ids import ConnectionId, GatewayId, RunId, SessionKey, Tenant
+from gateway.domain.wire.ids import ConnectionId, GatewayId, Tenant
 from gateway.ports import Bus, StoreUnavailable
 from gateway.settings import BusSettings
 
@@ -36,10 +36,6 @@ class NoticeHandlers(Protocol):
         ...
 
     def revocations_changed(self, tenant: Tenant) -> None: ...
-
-    def run_stopped(self, key: SessionKey, run: RunId, end_body: bytes) -> None:
-        """Somebody ended a run whose producer may stream here."""
-        ...
 
 
 class Subscriber:
@@ -81,7 +77,6 @@ class Subscriber:
             BusKind.RESTORED.value: self._on_restored,
             BusKind.DELETED.value: self._on_deleted,
             BusKind.REVOKED.value: self._on_revoked,
-            BusKind.STOPPED.value: self._on_stopped,
         }
 
     def listen(self, kind: BusKind, handle: Callable[[list[bytes]], None]) -> None:
@@ -206,10 +201,5 @@ class Subscriber:
 
     def _on_revoked(self, message: bytes) -> None:
         self._handlers.revocations_changed(Tenant(unquote(decode_fields(message)[0].decode())))
-
-    def _on_stopped(self, message: bytes) -> None:
-        key, run, end_body = decode_fields(message)[:3]
-        self._handlers.run_stopped(SessionKey(key), RunId(run.decode()), end_body)
-
 
 __all__ = ["COMPARE_SECONDS", "NoticeHandlers", "Subscriber"]

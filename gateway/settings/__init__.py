@@ -18,6 +18,7 @@ from gateway.settings.exchange import (
 )
 from gateway.settings.hooks import HookSettings, HooksSettings
 from gateway.settings.redis import RedisSettings, hidden_url
+from gateway.settings.runs import RunSettings
 from gateway.settings.server import LogSettings, ReadinessSettings, ServerSettings, is_loopback, problems_of_exposure
 from gateway.settings.sizes import LimitSettings, RetentionSettings
 from gateway.settings.timing import BusSettings, DrainSettings, LivenessSettings, MemberSettings, RouteSettings
@@ -40,6 +41,7 @@ class Settings(Topic):
     readiness: ReadinessSettings = ReadinessSettings()
     log: LogSettings = LogSettings()
     hooks: HooksSettings = HooksSettings()
+    runs: RunSettings = RunSettings()
     order: OrderSettings = OrderSettings()
     kept: KeptSettings = KeptSettings()
     asks: AskSettings = AskSettings()
@@ -82,6 +84,7 @@ __all__ = [
     "RedisSettings",
     "RetentionSettings",
     "RouteSettings",
+    "RunSettings",
     "ServerSettings",
     "Settings",
     "hidden_url",

@@ -1,13 +1,16 @@
 """What the HTTP handlers call: the core as they see it. Composition passes it in."""
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
 
 from gateway.domain.access.principal import Principal
+from gateway.domain.streams.pieces import EndReason
+from gateway.domain.streams.run_options import StreamRequest, TokensRequest
 from gateway.domain.wire.entry import Item
 from gateway.domain.wire.errors import ErrorCode, RelayError
-from gateway.domain.wire.ids import ProducerName, SessionId, SessionRef, UserId
-from gateway.ports import Appended, ProducerRef, Registered, SessionInfo
+from gateway.domain.wire.ids import ProducerName, RunId, SessionId, SessionRef, UserId
+from gateway.ports import Appended, ProducerRef, Registered, RunInfo, SessionInfo
 
 
 class Ticket(Protocol):
@@ -55,6 +58,56 @@ class Ingest(Protocol):
     async def delete(self, session: SessionRef) -> bool: ...
 
 
+class OpenIngest(Protocol):
+    """core/runs/open_ingest.py."""
+
+    def feed(self, data: bytes) -> None: ...
+
+    @property
+    def is_over(self) -> bool: ...
+
+    @property
+    def is_full(self) -> bool: ...
+
+    async def room(self) -> None: ...
+
+    def on_stop(self, told: Callable[[], None]) -> None: ...
+
+    async def conclude(self) -> RelayError: ...
+
+    async def break_off(self) -> None: ...
+
+    async def finish(self) -> dict[str, Any]: ...
+
+
+class Runs(Protocol):
+    """core/runs/runs.py. Everything raises RelayError only."""
+
+    async def begin(self, request: StreamRequest) -> Any: ...
+
+    def holding(self, ingest: Any, request: StreamRequest) -> AbstractContextManager[None]: ...
+
+    async def attach(self, ref: SessionRef, run: RunId) -> dict[str, Any]: ...
+
+    async def end(
+        self, ref: SessionRef, run: RunId, reason: EndReason, usage: dict[str, Any] | None, problem: str | None
+    ) -> dict[str, Any]: ...
+
+    async def cancel(self, ref: SessionRef, run: RunId, by: str, note: str | None) -> dict[str, Any]: ...
+
+    async def keep_alive(self, ref: SessionRef, run: RunId, epoch: int) -> dict[str, Any]: ...
+
+    async def info(self, ref: SessionRef, run: RunId) -> RunInfo: ...
+
+    async def list(self, ref: SessionRef) -> list[RunInfo]: ...
+
+
+class Tokens(Protocol):
+    """core/runs/tokens.py."""
+
+    async def add(self, request: TokensRequest) -> dict[str, Any]: ...
+
+
 class Delivery(Protocol):
     @property
     def session(self) -> SessionId: ...
@@ -78,6 +131,8 @@ class PublicParts(NamedTuple):
     access: Access
     ingest: Ingest
     user_push: UserPush
+    runs: Runs | None = None
+    tokens: Tokens | None = None
 
 
-__all__ = ["Access", "Delivery", "Ingest", "PublicParts", "Ticket", "UserPush"]
+__all__ = ["Access", "Delivery", "Ingest", "OpenIngest", "PublicParts", "Runs", "Ticket", "Tokens", "UserPush"]

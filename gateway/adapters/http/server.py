@@ -12,6 +12,7 @@ from gateway.adapters.http.link import tune
 from gateway.adapters.http.origins import Origins
 from gateway.adapters.http.parts import PublicParts
 from gateway.adapters.http.producer_api import ProducerApi
+from gateway.adapters.http.runs_api import RunsApi
 from gateway.adapters.http.tickets import TicketsApi
 from gateway.adapters.http.users import UsersApi
 from gateway.domain.wire.errors import ErrorCode, RelayError
@@ -38,6 +39,8 @@ def build_public_app(
     for path in WEBSOCKET_PATHS:
         app.router.add_get(path, websocket, allow_head=False)
     ProducerApi(parts.access, parts.ingest, limits).add_routes(app.router)
+    if parts.runs is not None and parts.tokens is not None:
+        RunsApi(parts.access, parts.runs, parts.tokens, limits, rng).add_routes(app.router)
     UsersApi(parts.access, parts.user_push, limits).add_routes(app.router)
     TicketsApi(parts.access).add_routes(app.router)
     return app

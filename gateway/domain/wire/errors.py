@@ -21,6 +21,7 @@ class ErrorCode(StrEnum):
     EXPECTED = "expected"
     PRODUCER_UNKNOWN = "producer_unknown"
     FENCED = "fenced"
+    LOST_WRITES = "lost_writes"
     TOO_LARGE = "too_large"
     UNSUPPORTED = "unsupported"
     OVER_LIMIT = "over_limit"
@@ -52,6 +53,7 @@ ERROR_RULES: dict[ErrorCode, ErrorRule] = {
     ErrorCode.EXPECTED: ErrorRule(409, False, CloseCode.POLICY),
     ErrorCode.PRODUCER_UNKNOWN: ErrorRule(409, False, CloseCode.POLICY),
     ErrorCode.FENCED: ErrorRule(409, False, CloseCode.POLICY),
+    ErrorCode.LOST_WRITES: ErrorRule(409, False, CloseCode.POLICY),
     ErrorCode.TOO_LARGE: ErrorRule(413, False, CloseCode.TOO_BIG),
     ErrorCode.UNSUPPORTED: ErrorRule(422, False, CloseCode.POLICY),
     ErrorCode.OVER_LIMIT: ErrorRule(429, True, CloseCode.OVER_LIMIT),

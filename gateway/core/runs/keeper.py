@@ -1,0 +1,105 @@
+"""Looks after open ingests once a second: renews leases of silent runs, tells the agent when nobody watches any more.
+
+The renewal is also the backstop for a lost notice: it learns that the run ended or that somebody else writes it.
+"""
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from gateway.core.relay import inbox_shard
+from gateway.core.runs import failures
+from gateway.core.runs.open_ingest import OpenIngest
+from gateway.core.runs.parts import RunParts
+from gateway.core.runs.runs import HeldIngest, Runs
+from gateway.domain.exchange.items import ItemKind, encode_item, run_item_id
+from gateway.domain.wire.errors import RelayError
+from gateway.ports import Clock, Inbox, RunRefusal, RunRefused, StoreUnavailable
+
+log = structlog.get_logger()
+
+LOOK_SECONDS: Final = 1.0
+RENEWALS_A_LEASE: Final = 3
+"""So two may fail."""
+
+
+class Keeper:
+    """One per gateway. `run` is for ever."""
+
+    def __init__(self, parts: RunParts, runs: Runs, inbox: Inbox, *, shards: int, wall_clock: Clock) -> None:
+        """`wall_clock`: Unix seconds."""
+        self._parts = parts
+        self._runs = runs
+        self._inbox = inbox
+        self._shards = shards
+        self._wall_clock = wall_clock
+        self._renewing: set[OpenIngest] = set()
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            self.look()
+
+    def look(self) -> None:
+        now = self._parts.clock()
+        interval = self._parts.settings.lease_seconds / RENEWALS_A_LEASE
+        for held in list(self._runs.open.values()):
+            ingest = held.ingest
+            if ingest.is_open and now - ingest.appended_at >= interval and ingest not in self._renewing:
+                self._renewing.add(ingest)
+                self._parts.owner.start("run-renewal", self._renew(ingest))
+            self._check_viewers(held, now)
+
+    def _check_viewers(self, held: HeldIngest, now: float) -> None:
+        grace, since = held.request.viewers_grace_seconds, held.ingest.unwatched_since
+        if since is None:
+            held.is_told_unwatched = False
+        elif grace is not None and not held.is_told_unwatched and now - since >= grace:
+            held.is_told_unwatched = True
+            log.info("run_unwatched", seconds=round(now - since, 1))
+            self._parts.owner.start("run-unwatched", self._tell_unwatched(held))
+
+    async def _tell_unwatched(self, held: HeldIngest) -> None:
+        """An item in the agent's inbox; whether to go on is the agent's decision (L09). Best effort."""
+        ref, run = held.ingest.ref, held.ingest.run
+        item = encode_item(
+            ItemKind.VIEWERS,
+            run_item_id(ref, run, f"viewers:{held.ingest.last_seq}"),
+            ref,
+            int(self._wall_clock() * 1000),
+            run=run,
+            payload={"viewers": 0},
+            traceparent=held.request.traceparent,
+        )
+        shard = inbox_shard(ref.key, self._shards)
+        try:
+            await self._parts.attempts.answer(lambda: self._inbox.deposit(ref.tenant, shard, [item]))
+        except RelayError as exc:
+            log.info("run_unwatched_not_told", reason=exc.message)
+
+    async def _renew(self, ingest: OpenIngest) -> None:
+        try:
+            refused = await self._parts.runs.keep_alive(ingest.ref, ingest.run, ingest.epoch)
+        except StoreUnavailable as exc:
+            log.info("run_not_renewed", reason=exc.reason)
+            return
+        finally:
+            self._renewing.discard(ingest)
+        if refused is None:
+            ingest.appended_at = self._parts.clock()
+        else:
+            ingest.stop(_stop_error(refused))
+
+
+def _stop_error(refused: RunRefused) -> RelayError:
+    match refused.reason:
+        case RunRefusal.NOT_FOUND:
+            return failures.producer_unknown()
+        case RunRefusal.ENDED:
+            return failures.run_stopped(refused.end_body)
+        case _:
+            return failures.refused(refused)
+
+
+__all__ = ["LOOK_SECONDS", "Keeper"]

@@ -1,0 +1,238 @@
+"""Runs of producers at this gateway: who streams here, who is told of a stop, and all else that a run can be asked.
+
+Owns the list of open ingests: one for each run at a time. Called by the HTTP handlers, the subscriber and the drain.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import structlog
+
+from gateway.core.runs import failures
+from gateway.core.runs.open_ingest import OpenIngest, end_fields, placed
+from gateway.core.runs.opening import Opener, Place, is_stale, refusal_of
+from gateway.core.runs.parts import RunParts
+from gateway.domain.streams.pieces import EndReason, StreamEnd
+from gateway.domain.streams.run_options import RunOptions, StreamRequest, options_of
+from gateway.domain.wire.errors import ErrorCode, RelayError
+from gateway.domain.wire.frames import encode_json
+from gateway.domain.wire.ids import RunId, SessionKey, SessionRef
+from gateway.ports import Appended, EndedBy, RunInfo, RunRefused, RunWriter, Stopped, StopRun
+
+log = structlog.get_logger()
+
+
+MAX_OPEN: Final = 2_000
+"""Streams at once; each may hold some 150 KiB while Redis is away."""
+
+
+@dataclass(slots=True)
+class HeldIngest:
+    """An open ingest with what its request asked for."""
+
+    ingest: OpenIngest
+    request: StreamRequest
+    is_told_unwatched: bool = False
+
+
+class Runs:
+    """One per gateway."""
+
+    def __init__(self, parts: RunParts) -> None:
+        self._parts = parts
+        self.opener = Opener(parts)
+        self.open: dict[tuple[SessionKey, RunId], HeldIngest] = {}
+        self._is_draining = False
+        self._nobody = asyncio.Event()
+        self._nobody.set()
+
+    # ---- streams ---------------------------------------------------------------------------------------------------
+
+    async def begin(self, request: StreamRequest) -> OpenIngest:
+        """The run is open, and this gateway writes it. Raises RelayError. Use `holding` around what follows."""
+        if self._is_draining:
+            raise failures.draining({})
+        if len(self.open) >= MAX_OPEN:
+            raise RelayError(ErrorCode.BUSY, f"this gateway has {MAX_OPEN} open streams, its limit; try another one")
+        ref, run, options = request.session, request.run, request.options
+        attach, holder = request.attach, self._parts.gateway
+        skip_bytes = 0
+        if attach is None:
+            opened = await self.opener.open(
+                ref, run, options, may_start=True, may_attach=False, owner=request.owner, holder=holder
+            )
+        else:
+            info = await self._current(ref, run, attach.epoch)
+            options = options_of(info.start_body) or options
+            if options.dialect is None:
+                raise RelayError(ErrorCode.CONFLICT, "the text of this run comes by /tokens", {"reason": "tokens"})
+            opened = await self.opener.open(ref, run, options, may_start=False, may_attach=True, holder=holder)
+        if isinstance(opened, RunRefused):
+            raise await refusal_of(self._parts, ref, run, opened)
+        writer = opened.writer
+        if attach is not None and attach.offset is not None:
+            skip_bytes = writer.input_offset - attach.offset
+            if skip_bytes < 0:
+                details = {"reason": "offset", **_attach_data(run, writer)}
+                message = f"the log has the input up to {writer.input_offset} only: begin there"
+                raise RelayError(ErrorCode.CONFLICT, message, details)
+        pipeline, items = await self.opener.pipeline(ref, run, options, Place.of(writer))
+        log.info("run_opened", is_new=writer.is_new, traceparent=request.traceparent)
+        return OpenIngest(
+            self._parts,
+            self.opener.appends(ref, run, writer.epoch, writer.input_offset),
+            pipeline,
+            items,
+            skip_bytes=skip_bytes,
+        )
+
+    @contextmanager
+    def holding(self, ingest: OpenIngest, request: StreamRequest) -> Iterator[None]:
+        """While its request is open: it hears of stops, its lease is renewed, it is listed."""
+        key = (ingest.ref.key, ingest.run)
+        before = self.open.get(key)
+        if before is not None:
+            before.ingest.stop(failures.replaced())
+        held = self.open[key] = HeldIngest(ingest, request)
+        self._nobody.clear()
+        if self._is_draining:
+            ingest.retire()
+        try:
+            yield
+        finally:
+            if self.open.get(key) is held:
+                del self.open[key]
+            if not self.open:
+                self._nobody.set()
+
+    def on_stopped(self, fields: list[bytes]) -> None:
+        """Bus STOPPED: somebody else ended the run. Raises ValueError or IndexError for what is no such notice."""
+        key, run, end_body = fields[0], fields[1].decode(), fields[2]
+        self._stop_here(SessionKey(key), RunId(run), end_body)
+
+    def _stop_here(self, key: SessionKey, run: RunId, end_body: bytes) -> None:
+        held = self.open.get((key, run))
+        if held is not None:
+            held.ingest.stop(failures.run_stopped(end_body))
+
+    async def drain(self, deadline_seconds: float) -> None:
+        """Every open ingest ends with the place from which its producer goes on elsewhere; new ones are refused."""
+        self._is_draining = True
+        for held in list(self.open.values()):
+            held.ingest.retire()
+        try:
+            async with asyncio.timeout(deadline_seconds):
+                await self._nobody.wait()
+        except TimeoutError:
+            log.warning("ingests_left", open=len(self.open))
+
+    # ---- other requests --------------------------------------------------------------------------------------------
+
+    async def attach(self, ref: SessionRef, run: RunId) -> dict[str, Any]:
+        """A new writer epoch: whoever wrote before is fenced. Only what is told here is in the log."""
+        opened = await self.opener.open(ref, run, RunOptions(), may_start=False, may_attach=True)
+        if isinstance(opened, RunRefused):
+            raise failures.refused(opened)
+        self._replace(ref, run, opened.writer.epoch)
+        return _attach_data(run, opened.writer)
+
+    async def end(
+        self, ref: SessionRef, run: RunId, reason: EndReason, usage: dict[str, Any] | None, problem: str | None
+    ) -> dict[str, Any]:
+        """By the producer, in a request of its own: what is held is appended, then `run_end` with its digest."""
+        info = await self._info(ref, run)
+        if not info.is_open:
+            raise failures.run_ended(info.end_body)
+        options = options_of(info.start_body) or RunOptions(None)
+        opened = await self.opener.open(ref, run, options, may_start=False, may_attach=True)
+        if isinstance(opened, RunRefused):
+            raise failures.refused(opened)
+        self._replace(ref, run, opened.writer.epoch)
+        pipeline, items = await self.opener.pipeline(ref, run, options, Place.of(opened.writer))
+        judged = pipeline.close(self._parts.now_ms)
+        end = StreamEnd(reason, judged.finish_reason if judged else None, usage, problem)
+        fields = end_fields(pipeline, end, self._parts.settings.text_bytes)
+        pipeline.end(items.end(fields))
+        appends = self.opener.appends(ref, run, opened.writer.epoch, opened.writer.input_offset)
+        while pipeline.has_batch:
+            await appends.append(pipeline.take_batch(), None)
+        self._parts.measures.runs_ended[reason.value] += 1
+        return {"run": run, **fields, **({} if appends.last is None else placed(appends.last))}
+
+    async def cancel(self, ref: SessionRef, run: RunId, by: str, note: str | None) -> dict[str, Any]:
+        """Idempotent: the answer to a run that has ended says how it did."""
+        fields = b',"by":' + encode_json(by)
+        if note is not None:
+            fields += b',"message":' + encode_json(note)
+        outcome = await self._stop(StopRun(ref, run, EndedBy.CANCELLED, fields=fields))
+        if isinstance(outcome, RunRefused):
+            raise failures.refused(outcome)
+        end = failures.end_of(outcome.end_body)
+        if outcome.is_new:
+            self._parts.measures.runs_ended[EndedBy.CANCELLED.value] += 1
+            published = Appended((), outcome.line, outcome.head, bool(outcome.gateways), outcome.gateways)
+            self._parts.notes.note(ref, published)
+            self._stop_here(ref.key, run, outcome.end_body)
+        return {"run": run, "cancelled": outcome.is_new, "end": end, "seq": outcome.end_seq}
+
+    async def _stop(self, request: StopRun) -> Stopped | RunRefused:
+        lease_ms = round(self._parts.settings.lease_seconds * 1000)
+        outcome, _ = await self._parts.attempts.noted(
+            lambda: self._parts.deadlines.note(request.session, lease_ms),
+            lambda due_ms: self._parts.runs.stop_run(replace(request, due_ms=due_ms)),
+            is_stale,
+        )
+        return outcome
+
+    async def keep_alive(self, ref: SessionRef, run: RunId, epoch: int) -> dict[str, Any]:
+        refused, _ = await self._parts.attempts.until(lambda: self._parts.runs.keep_alive(ref, run, epoch))
+        if refused is not None:
+            raise failures.refused(refused)
+        return {"run": run, "epoch": epoch, "lease_ms": round(self._parts.settings.lease_seconds * 1000)}
+
+    async def info(self, ref: SessionRef, run: RunId) -> RunInfo:
+        """Raises RelayError NOT_FOUND."""
+        return await self._info(ref, run)
+
+    async def list(self, ref: SessionRef) -> list[RunInfo]:
+        infos, _ = await self._parts.attempts.until(lambda: self._parts.runs.runs(ref))
+        return infos
+
+    # ---- inside ----------------------------------------------------------------------------------------------------
+
+    async def _info(self, ref: SessionRef, run: RunId) -> RunInfo:
+        info, _ = await self._parts.attempts.until(lambda: self._parts.runs.run(ref, run))
+        if info is None:
+            raise failures.no_run()
+        return info
+
+    async def _current(self, ref: SessionRef, run: RunId, epoch: int) -> RunInfo:
+        info = await self._info(ref, run)
+        if not info.is_open:
+            raise failures.run_ended(info.end_body)
+        if info.epoch != epoch:
+            raise failures.replaced(failures.attach_data(info))
+        return info
+
+    def _replace(self, ref: SessionRef, run: RunId, epoch: int) -> None:
+        """A writer at this gateway hears at once that another one took over."""
+        held = self.open.get((ref.key, run))
+        if held is not None and held.ingest.epoch != epoch:
+            held.ingest.stop(failures.replaced())
+
+
+def _attach_data(run: RunId, writer: RunWriter) -> dict[str, Any]:
+    return {
+        "run": run,
+        "epoch": writer.epoch,
+        "offset": writer.input_offset,
+        "last_number": writer.last_number,
+        "bytes": writer.text_bytes,
+        "thinking_bytes": writer.thinking_bytes,
+    }
+
+
+__all__ = ["MAX_OPEN", "HeldIngest", "Runs"]
