@@ -32,7 +32,11 @@ def command(
     file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="What to publish; - is standard input.")] = "-",
     run: Annotated[str | None, typer.Option(help="Id of the run; default: a fresh one.", metavar="ID")] = None,
     dialect: Annotated[
-        DialectName, typer.Option(help="text: UTF-8 text; openai: one provider chunk a line, with or without `data: `.")
+        DialectName,
+        typer.Option(
+            help="What the input is: UTF-8 text, our own ndjson lines, or a provider's stream, one chunk a line, "
+            "with or without `data: `."
+        ),
     ] = DialectName.TEXT,
     url: Annotated[
         list[str] | None, typer.Option(envvar="RR_URL", help="A gateway; give several to survive its death.")
@@ -96,6 +100,8 @@ def _report(
     publisher: Publisher, script: RunScript, end: StreamEnd, session: str, seconds: float, *, as_json: bool
 ) -> None:
     tally = publisher.tally
+    if end.replaced:
+        print(f"relayrouter publish: {end.replaced} times U+FFFD stands for what was no UTF-8", file=sys.stderr)
     if not as_json:
         print(
             f"run {script.run}: {end.reason}, {script.text.bytes} bytes of text, {tally.messages} messages, "
@@ -110,6 +116,7 @@ def _report(
         "problem": end.problem,
         "finish_reason": end.finish_reason,
         "usage": end.usage,
+        "replaced": end.replaced,
         **script.text.fields(),
         "reasoning": script.thinking.fields(),
         "messages": tally.messages,

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.streams.pieces import SurrogateMender, encode_json, split_text
+from gateway.domain.streams.pieces import SurrogateMender, count_replacements, encode_json, split_text
 
 ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=60)
 WITH_SURROGATES = st.text(st.characters() | st.characters(categories=["Cs"]), max_size=30)
@@ -32,7 +32,17 @@ def test_mended_text_does_not_depend_on_how_it_was_cut(parts: list[str]) -> None
 
     whole = "".join(parts).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     assert mended == whole
+    assert mender.replaced == whole.count("\ufffd") - "".join(parts).count("\ufffd")
     mended.encode()
+
+
+@given(st.lists(st.binary(max_size=3) | st.just("\ufffd".encode()), max_size=12).map(b"".join))
+def test_replacements_that_were_sent_as_such_are_not_counted(data: bytes) -> None:
+    marked = data.decode("utf-8", "backslashreplace")
+
+    replaced = count_replacements(data, data.decode("utf-8", "replace"))
+
+    assert (replaced == 0) is (marked == data.decode("utf-8", "replace"))
 
 
 @given(st.dictionaries(WITH_SURROGATES, WITH_SURROGATES, max_size=4))

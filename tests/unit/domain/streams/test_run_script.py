@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.streams.pieces import (
+    DataPiece,
     EndReason,
     Piece,
     StreamEnd,
@@ -20,6 +21,7 @@ from gateway.domain.streams.run_script import MAX_TEXT_BYTES, RunScript
 def test_each_piece_is_one_message_and_the_end_has_the_sums() -> None:
     script = RunScript("r1")
     pieces: list[Piece] = [ThinkingPiece("hm"), TextPiece("né"), TextPiece("e"), ToolPiece({"tool_calls": [1]})]
+    pieces.append(DataPiece({"url": "x"}))
 
     messages = [script.start()]
     for piece in pieces:
@@ -32,6 +34,7 @@ def test_each_piece_is_one_message_and_the_end_has_the_sums() -> None:
         {"kind": "delta", "run": "r1", "text": "né"},
         {"kind": "delta", "run": "r1", "text": "e"},
         {"kind": "tool", "run": "r1", "data": {"tool_calls": [1]}},
+        {"kind": "data", "run": "r1", "data": {"url": "x"}},
         {
             "kind": "run_end",
             "run": "r1",
@@ -46,12 +49,16 @@ def test_each_piece_is_one_message_and_the_end_has_the_sums() -> None:
     ]
 
 
-def test_an_end_without_usage_does_not_name_it() -> None:
-    end = RunScript("r1").end(StreamEnd(EndReason.INCOMPLETE, problem="cut"))
+def test_an_end_names_only_what_there_is() -> None:
+    end = RunScript("r1").end(StreamEnd(EndReason.COMPLETE))
 
-    assert "usage" not in end
-    assert "finish_reason" not in end
-    assert end["reason"] == "incomplete"
+    assert end.keys() == {"kind", "run", "reason", "bytes", "code_points", "sha256", "reasoning"}
+
+
+def test_an_end_says_what_went_wrong_and_what_was_replaced() -> None:
+    end = RunScript("r1").end(StreamEnd(EndReason.FAILED, problem="line 3 is not JSON", replaced=2))
+
+    assert (end["reason"], end["problem"], end["replaced"]) == ("failed", "line 3 is not JSON", 2)
 
 
 @given(st.text(max_size=40), st.integers(1, 2_000))
