@@ -103,6 +103,13 @@ class FakeLink:
             for seq in range(frame.get("first_seq", frame["seq"]), frame["seq"] + 1)
         ]
 
+    def text_bytes_of(self, run: str) -> int:
+        return sum(
+            len(frame["payload"].get("text", "").encode())
+            for frame in self.frames
+            if frame["type"] == "text" and frame["payload"].get("run") == run
+        )
+
     def text(self) -> str:
         return "".join(frame["payload"].get("text", "") for frame in self.frames if frame["type"] == "text")
 

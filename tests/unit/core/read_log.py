@@ -4,13 +4,14 @@ Keeps the contract of ports.LogStore for what the hub, repair and resume call.
 """
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from gateway.domain.sessions.log_state import Fork, LogState
 from gateway.domain.wire.entry import LogEntry
-from gateway.domain.wire.ids import ClientId, ConnectionId, GatewayId, SessionRef
+from gateway.domain.wire.ids import ClientId, ConnectionId, GatewayId, RunId, SessionRef
 from gateway.domain.wire.payload import make_item
 from gateway.ports import (
     Claimed,
@@ -18,13 +19,20 @@ from gateway.ports import (
     ClaimRefusal,
     ClaimRefused,
     ClaimRequest,
+    Cut,
     HeadInfo,
+    KeptItem,
     LogStore,
     Origin,
     Page,
     RenewClient,
+    RunBrief,
+    RunStore,
+    RunText,
     SessionInfo,
+    SnapshotPlan,
     StoreUnavailable,
+    Track,
 )
 
 
@@ -36,6 +44,7 @@ class ReadLog:
     bus: Callable[[bytes], None] = lambda _: None
     epoch: str = "epoch0"
     forks: list[Fork] = field(default_factory=lambda: [Fork("fork0", 0)])
+    forks_opened: int = 0
     entries: dict[int, LogEntry] = field(default_factory=dict)
     head: int = 0
     lost: int = 0
@@ -57,10 +66,23 @@ class ReadLog:
     """The same for heads."""
     is_stale: bool = False
     settles: bool = True
+    void: int = 0
+    keeps_texts: bool = False
+    texts: dict[tuple[str, Track], bytes] = field(default_factory=dict)
+    """What is kept of each text; what a test removes is gone."""
+    ended: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    """Run -> (seq, payload) of its `run_end`."""
+    kept: dict[int, bytes] = field(default_factory=dict)
+    cuts: dict[ClientId, tuple[Cut, ...]] = field(default_factory=dict)
+    asks: tuple[bytes, ...] = ()
+    kept_from: int | None = None
+    text_reads: list[tuple[str, int]] = field(default_factory=list)
+    on_text_read: Callable[[], None] = lambda: None
+    """Happens between two reads of a snapshot."""
 
     @property
     def log(self) -> LogState:
-        return LogState(self.epoch, tuple(self.forks), self.head, self.lost)
+        return LogState(self.epoch, tuple(self.forks), self.head, self.lost, self.void)
 
     # ---- what happens to it ----------------------------------------------------------------------------------
 
@@ -70,6 +92,7 @@ class ReadLog:
         item = make_item({"kind": "delta", "run": run, "text": text})
         at = self.ats.get(run, 0)
         self.ats[run] = at + item.text_bytes
+        self.texts[run, Track.TEXT] = self.texts.get((run, Track.TEXT), b"")[:at] + text.encode()
         stamp = 1_710_000_000_000 + self.head
         head = f'{{"type":"text","seq":{self.head},"timestamp":{stamp},"session_id":"{self.ref.session}","payload":'
         frame = head.encode() + item.body + b',"at":%d}}' % at
@@ -88,20 +111,37 @@ class ReadLog:
             self.bus(message)
         return message
 
+    def end_run(self, run: str = "r1", *, is_heard: bool = True, **fields: Any) -> None:
+        """Its `run_end`, with the digest of its text."""
+        self.head += 1
+        payload = json.dumps({"kind": "run_end", "run": run, "reason": "complete", **fields})
+        self.ended[run] = self.head, payload.encode()
+        head = f'{{"type":"text","seq":{self.head},"timestamp":{1_710_000_000_000 + self.head},'
+        frame = f'{head}"session_id":"{self.ref.session}","payload":{payload}}}'.encode()
+        self.entries[self.head] = LogEntry(self.head, b"e", run.encode(), None, 0, frame)
+        if is_heard:
+            self.bus(b"1m\n%b\n%b\n%d\ne\n%b\n\n0\n%b" % (self.ref.key, self.log.line, self.head, run.encode(), frame))
+
     def fork(self, *, lost_writes: int = 0) -> None:
-        """Another incarnation of the server goes on, without the newest writes."""
+        """Another incarnation of the server goes on, without the newest writes and the forks opened since."""
         self.lose(lost_writes)
-        self.forks.append(Fork(f"fork{len(self.forks)}", self.head, dict(self.ats)))
+        self.forks_opened += 1
+        self.forks = [fork for fork in self.forks if fork.base <= self.head]
+        self.forks.append(Fork(f"fork{self.forks_opened}", self.head, dict(self.ats)))
 
     def lose(self, count: int) -> None:
         for seq in range(self.head - count + 1, self.head + 1):
             entry = self.entries.pop(seq)
-            self.ats[entry.run.decode()] = min(self.ats[entry.run.decode()], entry.at or 0)
+            run = entry.run.decode()
+            self.ats[run] = min(self.ats[run], entry.at or 0)
+            self.texts[run, Track.TEXT] = self.texts[run, Track.TEXT][: self.ats[run]]
         self.head -= count
 
-    def trim(self, lost: int) -> None:
+    def trim(self, lost: int, *, void: int | None = None) -> None:
+        """Without `void` nothing of it can be rebuilt."""
         self.entries = {seq: entry for seq, entry in self.entries.items() if seq > lost}
         self.lost = lost
+        self.void = lost if void is None else void
 
     def restart_empty(self) -> None:
         self.exists = False
@@ -164,7 +204,10 @@ class ReadLog:
         if owner is not None and owner[0] == request.replaces:
             self.previous[request.client] = owner[0]
         self.routes[request.client] = request.connection, self.generations
-        claimed = Claimed(self.generations, self.log, Origin.LIVE, None, None, 0)
+        cuts = self.cuts.get(request.client, ())
+        claimed = Claimed(
+            self.generations, self.log, Origin.LIVE, None, None, 0, cuts=cuts, asks=self.asks, kept_from=self.kept_from
+        )
         log = self.log
         if is_new:
             return replace(claimed, origin=Origin.CREATED)
@@ -206,6 +249,53 @@ class ReadLog:
         assert session == self.ref
         self._fail()
         return SessionInfo(self.log, None, self.lost + 1, 0, 0, ()) if self.exists else None
+
+    # ---- ports.RunStore, for what is rebuilt -----------------------------------------------------------------
+
+    @property
+    def runs(self) -> RunStore:
+        return cast("RunStore", self)
+
+    async def snapshot(self, session: SessionRef) -> SnapshotPlan | None:
+        assert session == self.ref
+        self._fail()
+        await asyncio.sleep(0)
+        if not self.exists:
+            return None
+        briefs = []
+        for run in sorted({run for run, _ in self.texts}) if self.keeps_texts else ():
+            text, thinking = (self.texts.get((run, track), b"") for track in (Track.TEXT, Track.THINKING))
+            retained = [e.at for e in self.entries.values() if e.run == run.encode() and e.at is not None]
+            length = self.ats.get(run, 0)
+            end_seq, end = self.ended.get(run, (0, b""))
+            briefs.append(
+                RunBrief(
+                    RunId(run),
+                    run not in self.ended,
+                    min(retained, default=length),
+                    len(text),
+                    len(thinking),
+                    len(thinking),
+                    end_seq or self.head,
+                    json.dumps({"kind": "run_start", "run": run}).encode(),
+                    end,
+                )
+            )
+        kept = tuple(KeptItem(seq, frame) for seq, frame in sorted(self.kept.items()))
+        return SnapshotPlan(self.log, tuple(briefs), kept)
+
+    async def run_text(
+        self, session: SessionRef, run: RunId, track: Track, start: int, until: int, max_bytes: int
+    ) -> RunText:
+        assert session == self.ref
+        self.text_reads.append((run, start))
+        self._fail()
+        await asyncio.sleep(0)
+        data = self.texts.get((run, track), b"")
+        piece = data[start : min(until, start + max_bytes)].decode(errors="ignore").encode()
+        found = RunText(self.log.line, start, piece, len(data))
+        self.on_text_read()
+        return found
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"nothing here calls {name}")

@@ -119,6 +119,7 @@ async def stage(session: str = "chat-1", **limits: int) -> AsyncIterator[Stage]:
         gateway=GATEWAY,
         liveness=LivenessSettings(),
         rng=random.Random(1),
+        runs=log.runs,
         wall_clock=lambda: 1_710_000_000.5,
     )
     log.bus = hub.on_message
