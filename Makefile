@@ -33,14 +33,13 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.run
 demo: $(VENV)/.run ## Run three gateways and a web page to break them on. Ctrl-C ends it.
 	@$(BIN)/relayrouter demo
 
-# Fault tests stop and kill processes, and mostly wait. What judges latency, or counts objects, runs alone.
+# Fault tests stop and kill processes, and mostly wait. What judges latency runs alone.
 SLOW := tests/integration/test_faults_slow.py
-WAVES := tests/integration/websocket/test_websocket.py::test_waves_of_clients_leave_no_object
 test: $(VENV)/.dev ## Run the tests: at most six minutes on two cores.
 	@$(BIN)/python -m pytest tests/unit tests/integration -m "not soak and not fault" -n $(JOBS) --dist loadfile -q
 	@$(BIN)/python -m pytest tests/integration -m "fault and not soak" -n $(JOBS) --dist loadfile -q \
-	  --ignore $(SLOW) --deselect $(WAVES)
-	@$(BIN)/python -m pytest $(WAVES) $(SLOW) -m "not soak" -q
+	  --ignore $(SLOW)
+	@$(BIN)/python -m pytest $(SLOW) -m "not soak" -q
 
 soak: $(VENV)/.dev ## Run the tests that take longer.
 	@$(BIN)/python -m pytest tests -m soak -q
