@@ -130,7 +130,7 @@ class _Screen:
             case Output.FRAMES:
                 self._write(frame.raw + "\n")
             case Output.TEXT:
-                if isinstance(change, Shown) and not change.is_reasoning:
+                if isinstance(change, Ended) or (isinstance(change, Shown) and not change.is_reasoning):
                     self._write(change.text)
             case Output.HUMAN:
                 self._show_human(frame, change)
@@ -156,7 +156,8 @@ class _Screen:
                     self._was_reasoning = is_reasoning
                     self._begin_line()
                 self._write(text, is_dim=is_reasoning)
-            case Ended(run=run, reason=reason, is_equal=is_equal):
+            case Ended(run=run, reason=reason, is_equal=is_equal, text=text):
+                self._write(text)
                 verdict = {True: ", digest equal", False: ", DIGEST DIFFERS", None: ""}[is_equal]
                 self._begin_line()
                 self._write(f"[end of {run}: {reason}{verdict}]\n", is_dim=True)
@@ -164,6 +165,9 @@ class _Screen:
                 if frame.kind == "run_start":
                     self._begin_line()
                     self._write(f"[{frame.run}]\n", is_dim=True)
+                elif frame.kind == "cut":
+                    self._begin_line()
+                    self._write(f"[{frame.run}: interrupted here]\n", is_dim=True)
             case _:
                 assert_never(change)
 
@@ -177,6 +181,12 @@ class _Screen:
             self.note(f"gap: messages {get('first')} to {get('last')} are gone ({get('reason')})")
         elif frame.kind == "error" and get("retryable") is True:  # any other one is the last line, from the close
             self.note(f"error from the gateway: {get('code')}: {get('message')}")
+        elif frame.kind == "snapshot" and get("partial") is True:
+            self.note(f"the text of {frame.run} has {get('bytes')} bytes, of which only the beginning is kept")
+        elif frame.kind == "ask_open":
+            ask = get("ask")
+            if isinstance(ask, dict):
+                self.note(f"the agent asks ({ask.get('ask')}): {ask.get('message')}")
         elif frame.kind == "reconnect_later":
             self.note(f"the gateway asks to come back in {get('after_ms')} ms ({get('reason')})")
 

@@ -27,6 +27,8 @@ class Tally:
     gaps: Counter[str] = field(default_factory=Counter)
     """Gap frames by reason."""
     forks: int = 0
+    snapshots: int = 0
+    """Times that runs' texts were rebuilt instead of replayed."""
     connects: int = 0
 
 
@@ -53,7 +55,7 @@ class Place:
         return self.cursor.seq if self.cursor is not None else 0
 
     def follow(self, frame: Frame) -> None:
-        """Take over the position that a welcome, gap or forked frame names. Raises BadFrame."""
+        """Take over the position that a welcome, gap, forked or last snapshot frame names. Raises BadFrame."""
         try:
             cursor = Cursor.parse(str(frame.payload["cursor"]))
         except (KeyError, InvalidCursor) as exc:
@@ -62,6 +64,8 @@ class Place:
             self._welcome(cursor)
         elif frame.kind == "gap":
             self._gap(frame)
+        elif frame.kind == "snapshot":
+            self.tally.snapshots += "run" in frame.payload
         else:
             self.tally.forks += 1
             self._holes.clear()

@@ -6,12 +6,10 @@ Owns the cursor. Used by `relayrouter tail` and the demo. Creates no task: it wo
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from enum import StrEnum
-from secrets import token_hex
-from typing import assert_never
+from dataclasses import dataclass
+from typing import Any, assert_never
 
 import aiohttp
 
@@ -21,52 +19,15 @@ from gateway.adapters.client.endings import Ending, check_again, ending_of_statu
 from gateway.adapters.client.frames import BadFrame, Frame
 from gateway.adapters.client.link import Link
 from gateway.adapters.client.place import Offer, Place, Tally
+from gateway.adapters.client.requests import Requests
 from gateway.adapters.client.settings import READER_DEFAULTS, ReaderSettings
+from gateway.adapters.client.status import LIVE, NewToken, ReaderIdentity, ReaderState, ReaderStatus, Start
 from gateway.domain.wire.close_codes import CloseCode
 from gateway.domain.wire.cursor import Cursor
 
 SUBPROTOCOL = "relayrouter.v1"
 _MAX_FRAME_BYTES = 4 * 1024 * 1024
-_POSITION_KINDS = ("welcome", "gap", "forked")
-
-NewToken = Callable[[], Awaitable[str]]
-"""Fetches a fresh token after 4401."""
-
-
-class ReaderState(StrEnum):
-    CONNECTING = "connecting"
-    LIVE = "live"
-    """A welcome was heard on this connection."""
-    WAITING = "waiting"
-    """Between two attempts."""
-    CLOSED = "closed"
-
-
-@dataclass(slots=True)
-class ReaderStatus:
-    """What a person wants to see; handed to `on_status` at each change of `state`."""
-
-    state: ReaderState = ReaderState.CONNECTING
-    url: str = ""
-    gateway: str | None = None
-    connection: str | None = None
-    resumed: str | None = None
-    rtt_seconds: float | None = None
-    cause: str = ""
-    """Why the last connection ended."""
-    wait_seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Where to begin: after a cursor, after a bare seq, at the first retained message, or (default) live."""
-
-    cursor: Cursor | None = None
-    seq: int | None = None
-    from_start: bool = False
-
-
-LIVE = Start()
+_POSITION_KINDS = ("welcome", "gap", "forked", "snapshot")
 
 
 @dataclass(slots=True)
@@ -84,15 +45,6 @@ class _Slot:
         """Seconds until then, once; None when there is no slot, or it has passed."""
         at, self.at = self.at, None
         return at - now if at is not None and at > now else None
-
-
-@dataclass(frozen=True, slots=True)
-class ReaderIdentity:
-    """Who reads: a stable client id makes a second reader supersede the first."""
-
-    client: str = field(default_factory=lambda: f"reader-{token_hex(8)}")
-    token: str | None = field(default=None, repr=False)
-    new_token: NewToken | None = field(default=None, repr=False)
 
 
 class SessionReader:
@@ -127,6 +79,7 @@ class SessionReader:
         self._turn = 0
         self._slot = _Slot()
         self._is_streaming = False
+        self._requests = Requests()
         self.status = ReaderStatus()
 
     @property
@@ -142,6 +95,34 @@ class SessionReader:
     def tally(self) -> Tally:
         return self._place.tally
 
+    # ---- what it says ------------------------------------------------------------------------------------------
+    # Settled while somebody awaits `frames`, over all reconnects. Raise RequestRefused, and ReaderClosed at the end.
+
+    async def send(self, payload: dict[str, Any]) -> int:
+        """A message to the agent; returns its number when it is durable."""
+        return await self._requests.send(payload)
+
+    async def interrupt(self, run: str, *, seen: tuple[int, int] | None = None) -> dict[str, Any]:
+        """End the run: when this returns, no more of its text comes. `seen`: last message applied, bytes shown."""
+        told = None if seen is None else {"seq": seen[0], "at": seen[1]}
+        return await self._requests.control("interrupt", run=run, seen=told)
+
+    async def cancel(self, run: str, reason: str | None = None) -> dict[str, Any]:
+        return await self._requests.control("cancel", run=run, reason=reason)
+
+    async def pause(self) -> None:
+        """No text until `resume`; also on later connections."""
+        await self._requests.control("pause")
+
+    async def resume(self) -> None:
+        await self._requests.control("resume")
+
+    async def answer(self, ask: str, value: Any) -> dict[str, Any]:
+        """Says by `winner` whether it was the first valid answer, and how the ask was resolved."""
+        return await self._requests.control("answer", ask=ask, value=value)
+
+    # ---- what it reads -----------------------------------------------------------------------------------------
+
     async def frames(self) -> AsyncGenerator[Frame, None]:
         """Close the iterator (`contextlib.aclosing`) to leave: what was applied is acknowledged then."""
         async with aiohttp.ClientSession() as http:
@@ -156,10 +137,12 @@ class SessionReader:
                         while not isinstance(received := await self._next(link), Ending):
                             yield received
                     finally:
+                        self._requests.lost()
                         await link.close()
                     self._note_end(link, received)
                     await self._wait_after(received)
             finally:
+                self._requests.close()
                 self._set_state(ReaderState.CLOSED)
 
     async def _next(self, link: Link) -> Frame | Ending:
@@ -173,6 +156,8 @@ class SessionReader:
                 return Ending(None, str(exc))
             match offer:
                 case Offer.NEXT:
+                    if received.is_control and received.kind == "welcome":
+                        await self._requests.welcome(link, received.payload)
                     return received
                 case Offer.HOLE:
                     return Ending(None, "a message is missing: asking again from the cursor")
@@ -247,7 +232,9 @@ class SessionReader:
         return offer
 
     def _take_control(self, link: Link, frame: Frame) -> None:
-        if frame.kind in _POSITION_KINDS:
+        if frame.kind in ("accepted", "error"):
+            self._requests.settle(frame.payload)
+        if frame.kind in _POSITION_KINDS and (frame.kind != "snapshot" or "cursor" in frame.payload):
             self._place.follow(frame)
             link.start_from(self._place.seq)
         if frame.kind == "welcome":
@@ -257,7 +244,9 @@ class SessionReader:
             self.status.connection = _text(frame, "connection")
             self.status.resumed = _text(frame, "resumed")
             self._set_state(ReaderState.LIVE)
-        elif frame.kind == "reconnect_later" or (frame.kind == "error" and frame.payload.get("retryable") is True):
+        elif frame.kind == "reconnect_later" or (
+            frame.kind == "error" and frame.payload.get("retryable") is True and "what" not in frame.payload
+        ):
             self._slot.set(frame, self._clock())
 
     def _note_end(self, link: Link, ending: Ending) -> None:

@@ -15,7 +15,8 @@ ENDED_RUNS_KEPT = 16
 """Ended runs are kept for a while: lost writes may take back the end of one."""
 _OPEN_RUNS_KEPT = 1_000
 
-_TEXT_KINDS = {"delta": False, "thinking": True}
+_TEXT_KINDS = {"delta": False, "code_block": False, "thinking": True}
+"""Kind -> whether its text is reasoning."""
 
 
 class RunText:
@@ -107,11 +108,15 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """`is_equal`: text and reasoning equal the digests of `run_end`; None when that cannot be said."""
+    """`is_equal`: text and reasoning equal the digests of `run_end`; None when that cannot be said.
+
+    `text`: what is new to show before it, when the end came with the last part of a snapshot.
+    """
 
     run: str
     reason: str
     is_equal: bool | None
+    text: str = ""
 
 
 Change = Shown | Ended | None
@@ -124,10 +129,12 @@ class RunTexts:
         self.runs: dict[str, Run] = {}
 
     def apply(self, frame: Frame) -> Change:
-        """Take one frame that `Place` found to be next, or a gap."""
+        """Take one frame that `Place` found to be next, or a gap, or part of a snapshot."""
         if frame.kind == "gap" and frame.is_control:
             self._gap(frame)
             return None
+        if frame.kind == "snapshot" and frame.is_control and frame.run is not None:
+            return self._rebuild(frame.run, frame)
         run = frame.run
         if run is None or frame.is_control:
             return None
@@ -144,7 +151,29 @@ class RunTexts:
             known.has_gap = False
         elif frame.kind == "run_end":
             return self._end(run, frame.payload)
+        elif frame.kind == "cut":
+            self._run(run).has_gap = True
         return None
+
+    def _rebuild(self, run: str, frame: Frame) -> Change:
+        """Part of a text from its beginning on: what is known of it already is not shown again."""
+        payload = frame.payload
+        known = self._run(run)
+        is_reasoning = payload.get("track") == "thinking"
+        text = known.reasoning if is_reasoning else known.text
+        if "start" in payload:
+            known.has_gap = False
+            known.reason = None
+        if frame.at == 0 and payload.get("cut") is not True:
+            text.cut(0)
+        new = text.add(frame.text, frame.at)
+        if payload.get("partial") is True or payload.get("cut") is True:
+            known.has_gap = True
+        end = payload.get("end")
+        if isinstance(end, dict):
+            ended = self._end(run, end)
+            return Ended(run, ended.reason, ended.is_equal, new)
+        return Shown(run, new, is_reasoning)
 
     def _run(self, run: str) -> Run:
         known = self.runs.get(run)
