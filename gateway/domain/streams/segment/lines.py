@@ -6,14 +6,14 @@ from enum import IntEnum
 import regex
 
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)(?P<end>\n?)").match
-_BLANK = re.compile(r"[ \t]*\r?\n").match
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t\r\n]").match
-_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]").match
-_TABLE = re.compile(r" {0,3}\|").match
-_UNDECIDED = re.compile(r"[ \t]*(?:`{1,2}|~{1,2}|#{1,6}|[-*+]|\d{1,9}[.)]?|\r)?").fullmatch
 _CLOSING = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*\r?\n?").fullmatch
+_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?P<end>[ \t]?)").match
+_ITEM_MAYBE = re.compile(r"[-*+]|\d{1,9}[.)]?").fullmatch
+_HEADING = re.compile(r"#{1,6}(?P<end>[ \t\r\n]|\Z)").match
 _OBJECT = regex.compile(r'\{\s{0,8}"type"\s{0,8}:\s{0,8}"code_block"\s{0,8}[,}]').match
 _LANGUAGE = re.compile(r"[ \t]*([^\s{,]{1,40})").match
+_TELLING = frozenset("`~#-*+0123456789|{\r\n")
+_MAX_INDENT = 3
 
 
 class Kind(IntEnum):
@@ -28,26 +28,51 @@ class Kind(IntEnum):
 
 
 def kind_of(line: str) -> Kind:
-    """`line` is from its beginning up to its newline, or as far as it is known."""
-    if match := _FENCE(line):
-        # A backtick after the fence makes it code within a line.
-        if match["fence"][0] == "`" and "`" in match["info"]:
-            return Kind.FLOW
-        return Kind.FENCE if match["end"] else Kind.UNDECIDED
-    if _UNDECIDED(line):
+    """`line` is from its beginning up to its newline, or as far as it is known. What is told of it stays true."""
+    text = line.lstrip(" \t")
+    if not text:
         return Kind.UNDECIDED
-    if _ITEM(line):
-        return Kind.ITEM
-    if _HEADING(line):
-        return Kind.HEADING
-    if _TABLE(line):
+    first = text[0]
+    if first not in _TELLING:
+        return Kind.FLOW
+    if first in "\r\n":
+        return _kind_of_blank(text)
+    if first in "-*+0123456789":
+        return _kind_of_item(text)
+    indent = len(line) - len(text)
+    if indent > _MAX_INDENT or "\t" in line[:indent]:
+        return Kind.FLOW
+    if first == "|":
         return Kind.TABLE
-    if _BLANK(line):
-        return Kind.BLANK
-    indent = len(line) - len(line.lstrip(" "))
-    if indent <= 3 and line[indent] == "{" and (match := object_at(line, indent)):
-        return Kind.UNDECIDED if match.partial else Kind.OBJECT
-    return Kind.FLOW
+    if first == "#":
+        heading = _HEADING(text)
+        return Kind.FLOW if heading is None else Kind.HEADING if heading["end"] else Kind.UNDECIDED
+    if first == "{":
+        match = object_at(text, 0)
+        return Kind.FLOW if match is None else Kind.UNDECIDED if match.partial else Kind.OBJECT
+    return _kind_of_fence(text)
+
+
+def _kind_of_blank(text: str) -> Kind:
+    if text == "\r":
+        return Kind.UNDECIDED
+    return Kind.BLANK if text in ("\n", "\r\n") else Kind.FLOW
+
+
+def _kind_of_item(text: str) -> Kind:
+    match = _ITEM(text)
+    if match and match["end"]:
+        return Kind.ITEM
+    return Kind.UNDECIDED if _ITEM_MAYBE(text) else Kind.FLOW
+
+
+def _kind_of_fence(text: str) -> Kind:
+    match = _FENCE(text)
+    if match is None:
+        return Kind.UNDECIDED if text in ("`", "``", "~", "~~") else Kind.FLOW
+    if match["fence"][0] == "`" and "`" in match["info"]:
+        return Kind.FLOW  # code within a line
+    return Kind.FENCE if match["end"] else Kind.UNDECIDED
 
 
 def object_at(text: str, at: int) -> "regex.Match[str] | None":

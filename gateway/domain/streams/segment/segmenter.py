@@ -19,6 +19,8 @@ from gateway.domain.streams.segment.tokens import TokenRule
 MAX_RAW_BYTES: Final = 8 * 1024
 """The longest segment of mode `raw`: a message of the default size holds it even if JSON escapes every byte."""
 MAX_STATE_BYTES: Final = 2 * 1024
+_RAW_TAIL: Final = 128
+"""Longer graphemes are not kept whole in mode `raw`."""
 
 _VERSION = 1
 _encode = msgspec.msgpack.Encoder().encode
@@ -104,16 +106,16 @@ class Segmenter:
 
         The rule has seen the first `known` code points, and is never shown fewer than it has seen.
         """
-        start, end = 0, len(text)
+        start, end, find, take = 0, len(text), self._find, self._rule.take
         sure = self._max_bytes if text.isascii() else self._sure_chars
         while start < end:
             held = text[start : start + max(sure, known)]
-            cut = self._find(held)
+            cut = find(held)
             if not cut and start + len(held) < end:
                 held = prefix_within(text, start, self._max_bytes)
-                cut = self._find(held)
+                cut = find(held)
             if cut:
-                self._rule.take(held[:cut], out)
+                take(held[:cut], out)
             elif start + len(held) < end:
                 cut = self._rule.force(held, text[start + len(held)])
                 self._rule.leave(held[:cut], False, out)
@@ -206,11 +208,13 @@ def _raw_segments(text: str) -> list[Segment]:
     out, start = [], 0
     while start < len(text):
         part = prefix_within(text, start, MAX_RAW_BYTES)
-        end = start + len(part)
-        if end < len(text):
-            end = start + (last_boundary(part, text[end]) or len(part))
-        out.append(Segment(text[start:end]))
-        start = end
+        if start + len(part) < len(text):
+            looked_at = part[-_RAW_TAIL:]
+            part = part[
+                : len(part) - len(looked_at) + (last_boundary(looked_at, text[start + len(part)]) or len(looked_at))
+            ]
+        out.append(Segment(part))
+        start += len(part)
     return out
 
 

@@ -1,7 +1,7 @@
 """Mode `sentence`: where sentences of Latin, Chinese, Japanese, Indic, Arabic and other scripts end, and lines.
 
-A mark is judged only when the text after it is known: closing quotes, brackets and white space stay with their sentence,
-and a dot is no end in a decimal, an address, an abbreviation, an initial, an ellipsis, or before a small letter.
+A mark is judged only when what follows is known: closing quotes, brackets and white space stay with their sentence, and
+a dot is no end in a decimal, an address, an abbreviation, an initial, an ellipsis (also `. . .`), or before a small letter.
 White space alone is no sentence: empty lines go with the next one.
 """
 
@@ -26,30 +26,34 @@ _OPENING_OR_CLOSING = "“‘«‹"
 
 _candidate = re.compile(rf"[{_SOFT}{_HARD}{_LINE_ENDS}]").search
 _tail = re.compile(
-    rf"(?:[{_SOFT}{_HARD}{_CLOSERS}\ufe0e\ufe0f]|[{_OPENING_OR_CLOSING}](?=[{SPACE}]))+(?P<space>(?![{_LINE_ENDS}])[{SPACE}])*+"
+    rf"(?:[{_SOFT}{_HARD}](?:[{_SOFT}{_HARD}{_CLOSERS}\ufe0e\ufe0f]|[{_OPENING_OR_CLOSING}](?=[{SPACE}]))*+(?:(?![{_LINE_ENDS}])[{SPACE}])*+)++"
 ).match
 _white = re.compile(rf"[{SPACE}]*").match
-_plain_line = re.compile(rf"[^{SPACE}{_SOFT}{_HARD}{{][^{_SOFT}{_HARD}{_LINE_ENDS}{{]*\n").match
+plain_line = re.compile(rf"[^\W\d_][^{_SOFT}{_HARD}{_LINE_ENDS}{{]*\n").match
+"""A line that begins with a letter and has no mark in it: a sentence at first sight, also for the structure rule."""
 _without_spaces = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}「『（《〈【]").match
 _has_hard = re.compile(rf"[{_HARD}]").search
 _marks = re.compile(rf"[^{_SOFT}]+").sub
-_number = re.compile(rf"[{SPACE}]*(?:\d{{1,3}}|[a-z])\Z").match
-_word_before = regex.compile(r"(?<![\p{L}\p{M}\d_])(?:\p{L}\.)*[\p{L}\p{M}]{1,8}\Z").search
+_enumerator = re.compile(r"\d{1,3}|[a-z]").fullmatch
+_dotted = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]").fullmatch
+_OPENERS = "\"'([{*_`“‘«‹„‚¿¡"
 
 # Small letters after the dot tell most abbreviations; these stand before capitals and numbers.
 _ABBREVIATIONS = frozenset(
-    "Mr Mrs Ms Mx Dr Prof St Sr Rev Hon Gen Col Maj Capt Lt Sgt Gov Sen Rep Pres Mt Ft Mme Mlle MM Hr Fr Sra Srta Dra Ud "
-    "vs cf eg ie viz approx ca al bzw bspw evtl ggf vgl".split()
+    ["Mr", "Mrs", "Ms", "Mx", "Dr", "Prof", "St", "Sr", "Rev", "Hon", "Gen", "Col", "Maj", "Capt", "Lt", "Sgt", "Gov"]
+    + ["Sen", "Rep", "Pres", "Mt", "Ft", "Mme", "Mlle", "MM", "Hr", "Fr", "Sra", "Srta", "Dra", "Ud"]
+    + ["vs", "cf", "eg", "ie", "viz", "approx", "ca", "al", "bzw", "bspw", "evtl", "ggf", "vgl"]
 )
 _BEFORE_NUMBERS = frozenset(
-    "no nos nr fig figs eq eqs sec ch chap vol vols p pp art abs tab ref pág núm jan feb mar apr jun jul aug sep sept oct nov dec".split()
+    ["no", "nos", "nr", "fig", "figs", "eq", "eqs", "sec", "ch", "chap", "vol", "vols", "p", "pp", "art", "abs", "tab"]
+    + ["ref", "pág", "núm", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"]
 )
 _LOOK_BACK = 24
 
 
 def sentence_end(held: str, scan: int) -> tuple[int, int]:
     """Where the first sentence of `held` ends (0: undecided), and where to look on from when there is more text."""
-    if not scan and (match := _plain_line(held)):
+    if not scan and (match := plain_line(held)):
         return match.end(), 0
     if scan == 0 or held[scan - 1].isspace():
         begin = _white(held).end()
@@ -73,12 +77,12 @@ def sentence_end(held: str, scan: int) -> tuple[int, int]:
 
 
 def _is_end(held: str, at: int, tail: "re.Match[str]") -> bool:
-    marks, following, spaced = tail.group(), held[tail.end()], tail.group("space") is not None
+    marks, following = tail.group(), held[tail.end()]
     if following in _LINE_ENDS or not is_boundary(marks[-1], following):
         return False  # the line's end is the end, marks and all
     if _has_hard(marks):
         return marks != "．" or not following.isalnum() or not held[at - 1 : at].isdigit()
-    if not spaced and not _without_spaces(following):
+    if not marks[-1].isspace() and not _without_spaces(following):
         return False
     only_marks = _marks("", marks)
     if not only_marks.strip(_DOTS):
@@ -89,15 +93,15 @@ def _is_end(held: str, at: int, tail: "re.Match[str]") -> bool:
 def _is_abbreviation(held: str, at: int, following: str) -> bool:
     """Whether the dot at `at` belongs to what is before it: `Dr.`, `e.g.`, `J.`, or the number of a list's item."""
     before = held[max(0, at - _LOOK_BACK) : at]
-    if at < _LOOK_BACK and _number(before):
-        return True
-    match = _word_before(before)
-    if match is None:
+    words = before.split()
+    if not words or before[-1].isspace():
         return False
-    word: str = match.group()
+    word = words[-1].lstrip(_OPENERS)
+    if len(words) == 1 and at < _LOOK_BACK and _enumerator(word):
+        return True
     if len(word) == 1 and word.isupper():
         return word != "I"
-    return "." in word or word in _ABBREVIATIONS or (following.isdigit() and word.lower() in _BEFORE_NUMBERS)
+    return word in _ABBREVIATIONS or (following.isdigit() and word.lower() in _BEFORE_NUMBERS) or bool(_dotted(word))
 
 
 class SentenceRule(Rule):
@@ -120,4 +124,4 @@ class SentenceRule(Rule):
         check_scan(self._scan, held)
 
 
-__all__ = ["SentenceRule", "sentence_end"]
+__all__ = ["SentenceRule", "plain_line", "sentence_end"]

@@ -15,11 +15,11 @@ from gateway.domain.streams.segment.graphemes import is_boundary
 from gateway.domain.streams.segment.lines import Kind, closes, fence_of, kind_of, language_of, object_at
 from gateway.domain.streams.segment.objects import ObjectEnd
 from gateway.domain.streams.segment.rule import Rule, Segment, check_scan, checked
-from gateway.domain.streams.segment.sentences import sentence_end
+from gateway.domain.streams.segment.sentences import plain_line, sentence_end
 
 _MAX_HEAD = 80
 _GO_ON = -1
-_blank_lines = re.compile(r"(?:[ \t]*\r?\n)*+").match
+_blank_lines = re.compile(r"(?:[ \t]*\r?\n)++").match
 _blank_line = re.compile(r"[ \t]*\r?\n").match
 _indent = re.compile(r"[ \t]*").match
 _object_language = re.compile(r'"lang(?:uage)?"\s*:\s*"([^"\\\n]{1,40})"').search
@@ -88,13 +88,15 @@ class StructureRule(Rule):
 
     def _line(self, held: str) -> int:
         state = self._state
-        if not state.head or state.scan:
-            state.scan = _blank_lines(held, state.scan).end()  # type: ignore[union-attr]
-            if state.scan:
-                state.head = ""
         start = state.scan
         if start == len(held):
             return 0
+        if not start and not state.head and (plain := plain_line(held)):
+            self._turn(Phase.FLOW)
+            return plain.end()
+        if held[start] in " \t\r\n" and (start or not state.head) and (blank := _blank_lines(held, start)):
+            state.scan, state.head = blank.end(), ""
+            return _GO_ON
         if state.head is None:
             return self._turn(Phase.FLOW)
         line = state.head + _line_at(held, start)
@@ -112,10 +114,10 @@ class StructureRule(Rule):
                 state.scan = held.index("\n") + 1
                 return _GO_ON
             case Kind.OBJECT:
-                brace = start + line.index("{") - len(state.head)
-                if brace > 0:
-                    return brace
-                return self._open_object(line[line.index("{") :], len(held))
+                brace = line.index("{")
+                if (place := start + brace - len(state.head)) > 0:
+                    return place
+                return self._open_object(state.head[brace:])
             case _:
                 return self._turn(_WHOLE.get(kind, Phase.FLOW))
 
@@ -128,7 +130,7 @@ class StructureRule(Rule):
         if state.head:
             if not (match := object_at(state.head + held, 0)):
                 return self._turn(Phase.FLOW)
-            return 0 if match.partial else self._open_object(state.head + held, len(held))
+            return 0 if match.partial else self._open_object(state.head)
         if (not state.scan or held[state.scan - 1] in " \t\r") and (blank := _blank_line(held)):
             state.phase, state.scan = Phase.LINE, blank.end()
             return _GO_ON
@@ -142,7 +144,7 @@ class StructureRule(Rule):
                 state.scan = min(scan, brace)
                 return 0
             if not brace:
-                return self._open_object(held, len(held))
+                return self._open_object("")
             if is_boundary(held[brace - 1], "{"):
                 return brace
         if not end:
@@ -247,12 +249,11 @@ class StructureRule(Rule):
         state.phase, state.block, state.part, state.scan, state.head = phase, state.block + 1, 0, 0, ""
         state.fence, state.fence_length, state.language = fence[:1], len(fence), language_of(line)
 
-    def _open_object(self, text: str, held_length: int) -> int:
-        """`text` begins with the object's brace and ends with the held text; part of it may be out."""
+    def _open_object(self, out_already: str) -> int:
+        """The object begins where the held text does, or before it with what is out already."""
         self._open(Phase.OBJECT, "")
-        out_already = len(text) - held_length
-        if out_already > 0:
-            self._look(text[:out_already])
+        if out_already:
+            self._look(out_already)
             self._state.scan = 0
         return _GO_ON
 
@@ -265,7 +266,7 @@ class StructureRule(Rule):
         if state.phase is Phase.LINE:
             # Before a block: the white space that indents an object is part of its line.
             state.head = text[state.scan :]
-        elif state.phase is not Phase.FLOW or text[-1] == "\n":
+        elif text[-1] == "\n" or state.phase is not Phase.FLOW:
             state.phase, state.head = Phase.LINE, ""
         state.scan = 0
 
