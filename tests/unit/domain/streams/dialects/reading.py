@@ -20,15 +20,16 @@ def read(dialect: Dialect | DialectName, *parts: bytes) -> tuple[list[Piece], St
 
 
 def read_by_many_hands(name: DialectName, data: bytes, places: list[int]) -> tuple[list[Piece], StreamEnd]:
-    """At each place another reader goes on from what the one before saved, and is fed from the offset in it."""
+    """It is saved at each place; at every second one another reader goes on from there, fed from the saved offset."""
     dialect = open_dialect(name)
     pieces: list[Piece] = []
-    for start, end in spans(data, places):
+    for number, (start, end) in enumerate(spans(data, places)):
         offset, state = dialect.save()
         assert offset <= start
         assert len(state) <= MAX_STATE_BYTES
-        dialect = open_dialect(name, state, offset)
-        pieces += dialect.feed(data[offset:end])
+        if number % 2:
+            dialect = open_dialect(name, state, offset)
+        pieces += dialect.feed(data[offset if number % 2 else start : end])
     rest, end_of_stream = dialect.close()
     return pieces + rest, end_of_stream
 

@@ -15,7 +15,7 @@ from gateway.domain.streams.dialects import (
     open_dialect,
 )
 from gateway.domain.streams.dialects.lines import LineSplitter
-from gateway.domain.streams.pieces import EndReason, StreamEnd, TextPiece
+from gateway.domain.streams.pieces import EndReason, StreamEnd, TextPiece, ThinkingPiece
 from tests.unit.domain.streams.dialects.reading import cuts_of, lines, read, read_by_many_hands
 
 FRAMED = [DialectName.OPENAI, DialectName.ANTHROPIC]
@@ -125,7 +125,12 @@ class TestFraming:
     def test_the_data_of_an_error_event_is_an_error(self, name: DialectName, report: bytes, words: str) -> None:
         data = b"event: ping\n\nid: 7\nevent:error\n:HTTP_STATUS/400\n" + report + b"\n\n"
 
-        for _, end in (read(name, data), read_by_many_hands(name, data, list(range(len(data))))):
+        each = list(range(len(data)))
+        for _, end in (
+            read(name, data),
+            read_by_many_hands(name, data, each),
+            read_by_many_hands(name, data, [0, *each]),
+        ):
             assert (end.reason, end.problem) == (EndReason.FAILED, f"line 6 reports an error: {words}")
 
     def test_an_error_event_without_data_ends_with_its_blank_line(self) -> None:
@@ -151,6 +156,16 @@ class TestReplacements:
         ):
             assert pieces == [TextPiece(text) for text in expected]
             assert end.replaced == 4
+
+    def test_those_of_text_and_thinking_are_not_mixed(self) -> None:
+        data = lines({"thinking": "\ud83d"}, {"text": "\ud83d"}, {"thinking": "\ude00"}, {"text": "!"}, ascii_only=True)
+
+        for pieces, end in (
+            read(NdjsonDialect(), data),
+            read_by_many_hands(DialectName.NDJSON, data, list(range(len(data)))),
+        ):
+            assert pieces == [ThinkingPiece("😀"), TextPiece("\ufffd!")]
+            assert end.replaced == 1
 
     def test_data_has_no_surrogate(self) -> None:
         pieces, _ = read(NdjsonDialect(), lines({"data": {"\ud800": ["\udc00"]}}, ascii_only=True))

@@ -31,7 +31,8 @@ def test_texts_come_from_deltas_and_are_not_taken_twice() -> None:
         COMPLETED,
     )
 
-    pieces, end = read(OpenAiDialect(), data + b"junk\n")
+    late = lines(event("response.output_text.delta", delta="late"))
+    pieces, end = read(OpenAiDialect(), data + late + b"junk\n")
 
     assert pieces == [ThinkingPiece("h"), ThinkingPiece("m"), TextPiece("Hi")]
     assert end == StreamEnd(EndReason.COMPLETE, "completed", {"output_tokens": 3})
