@@ -12,6 +12,7 @@ from gateway.adapters.client.settings import PublisherSettings
 from gateway.domain.streams.dialects import DialectName, open_dialect
 from gateway.domain.streams.pieces import EndReason, StreamEnd
 from gateway.domain.streams.run_script import RunScript
+from gateway.samples import Sample, load_dialect_samples
 
 
 class Collector(Publisher):
@@ -55,6 +56,19 @@ async def test_a_stream_is_a_run_from_start_to_end() -> None:
     assert collector.kinds == ["run_start", "delta", "delta", "delta", "run_end"]
     assert (collector.text, end.reason) == ("aéb", EndReason.COMPLETE)
     assert collector.payloads[-1]["bytes"] == 4
+
+
+@pytest.mark.parametrize("sample", load_dialect_samples(), ids=lambda sample: sample.name)
+async def test_each_dialect_becomes_the_same_run(sample: Sample) -> None:
+    collector = Collector()
+
+    end = await offer(collector, sample.dialect, *sample.chunks.splitlines(keepends=True))
+
+    last = collector.payloads[-1]
+    assert (collector.text, end.reason, last["kind"]) == (sample.text, EndReason.COMPLETE, "run_end")
+    assert last["bytes"] == len(sample.text.encode())
+    assert last["reasoning"]["bytes"] == len(sample.reasoning.encode())
+    assert ("tool" in collector.kinds) is (sample.dialect is not DialectName.TEXT)
 
 
 async def test_input_that_breaks_off_ends_the_run_as_incomplete() -> None:
