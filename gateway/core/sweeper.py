@@ -14,7 +14,7 @@ import structlog
 from gateway.core.ingest import AppendNotes
 from gateway.domain.measures import Measures
 from gateway.domain.wire.ids import SessionRef, ref_of_key
-from gateway.ports import DUE_SHARDS, Appended, Clock, Deadlines, Due, Exchange, StoreUnavailable, SweepResult
+from gateway.ports import DUE_SHARDS, Appended, Deadlines, Due, Exchange, StoreUnavailable, SweepResult
 
 log = structlog.get_logger()
 
@@ -22,17 +22,11 @@ PASS_SECONDS: Final = 1.0
 JITTER: Final = 0.2
 """Of the pause between two passes, so that gateways do not look at the same moment."""
 OTHERS_WAIT_MS: Final = 2_000
-ABSENT_MS: Final = 60_000
-"""A deadline is noted before the state that it names: an entry without a state is kept so long."""
-LOOK_AGAIN_SECONDS: Final = 10.0
-"""Between two looks at such an entry."""
 SESSIONS_A_SHARD: Final = 64
 """In one pass; what is more comes in the next one, which then follows at once."""
 HURRIED_PASSES: Final = 20
 """That follow at once; then there is a pause all the same."""
 SWEEPS_AT_ONCE: Final = 16
-MAX_ABSENT: Final = 1_000
-"""Entries without a state that are remembered in a shard."""
 
 
 class Preference(Protocol):
@@ -58,7 +52,6 @@ class Sweeper:
         outboxes: Outboxes,
         notes: AppendNotes,
         measures: Measures,
-        clock: Clock,
         rng: random.Random,
     ) -> None:
         self._deadlines = deadlines
@@ -67,10 +60,7 @@ class Sweeper:
         self._outboxes = outboxes
         self._notes = notes
         self._measures = measures
-        self._clock = clock
         self._rng = rng
-        self._absent: list[dict[tuple[bytes, str], float]] = [{} for _ in range(DUE_SHARDS)]
-        """By shard: entry (session, score) without a state -> when to look again."""
         self._has_failed = False
 
     async def run(self) -> None:
@@ -93,20 +83,15 @@ class Sweeper:
 
     async def _overdue(self, shard: int) -> tuple[list[Due], bool]:
         """Those that are ours to sweep now, oldest first, and whether there may be more of them."""
-        absent = self._absent[shard]
-        limit = SESSIONS_A_SHARD + len(absent)
         try:
-            dues = await self._deadlines.due(shard, limit)
+            dues = await self._deadlines.due(shard, SESSIONS_A_SHARD)
         except StoreUnavailable as exc:
             self._note_failure(exc.reason)
             return [], False
         self._has_failed = False
-        self._forget_absent(shard, dues)
         if not self._peers.is_preferred(f"due:{shard}"):
             dues = [due for due in dues if due.overdue_ms >= OTHERS_WAIT_MS]
-        now = self._clock()
-        mine = [due for due in dues if absent.get((due.session, due.score), now) <= now]
-        return mine, len(mine) >= SESSIONS_A_SHARD
+        return dues, len(dues) >= SESSIONS_A_SHARD
 
     async def _sweep_some(self, dues: Sequence[Due]) -> bool:
         """False: none of them worked. One that does not must not keep the others waiting."""
@@ -115,7 +100,7 @@ class Sweeper:
         return any(sweep.result() for sweep in sweeps)
 
     async def _sweep(self, due: Due) -> bool:
-        """False: it failed, and its entry is still there."""
+        """False: it failed, and its entry is still there. An entry whose state is not there yet is kept by `settle`."""
         try:
             session = ref_of_key(due.session)
         except ValueError:
@@ -127,9 +112,6 @@ class Sweeper:
             self._note_failure(exc.reason)
             return False
         self._tell(session, result)
-        if not result.found and due.overdue_ms < ABSENT_MS:
-            self._remember_absent(due)
-            return True
         return await self._settle(due, result.next_in_ms if result.found else None)
 
     async def _settle(self, due: Due, next_in_ms: int | None) -> bool:
@@ -151,17 +133,6 @@ class Sweeper:
         if result.has_outbox:
             self._outboxes.poke(session)
 
-    def _remember_absent(self, due: Due) -> None:
-        absent = self._absent[due.shard]
-        if len(absent) < MAX_ABSENT:
-            absent[due.session, due.score] = self._clock() + LOOK_AGAIN_SECONDS
-
-    def _forget_absent(self, shard: int, dues: Sequence[Due]) -> None:
-        """Entries that are gone, or have another score."""
-        if absent := self._absent[shard]:
-            there = {(due.session, due.score) for due in dues}
-            self._absent[shard] = {entry: at for entry, at in absent.items() if entry in there}
-
     def _note_failure(self, reason: str) -> None:
         self._measures.sweeps["failed"] += 1
         if not self._has_failed:
@@ -169,4 +140,4 @@ class Sweeper:
             log.warning("sweep_failed", reason=reason)
 
 
-__all__ = ["ABSENT_MS", "OTHERS_WAIT_MS", "PASS_SECONDS", "Sweeper"]
+__all__ = ["OTHERS_WAIT_MS", "PASS_SECONDS", "Sweeper"]

@@ -1,0 +1,159 @@
+"""The inbox as consumers see it: take under a lease, acknowledge, extend, bury, redrive; long polls woken by the bus.
+
+Owns who may (the inbox is the whole tenant's) and its figures. Must never hand out an item without a lease. Called by
+the inbox API and by webhooks.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import structlog
+
+from gateway.core.attempts import Attempts
+from gateway.core.waits import Waits
+from gateway.domain.access.principal import Principal
+from gateway.domain.access.rules import require_consume
+from gateway.domain.measures import Measures
+from gateway.domain.wire.ids import GatewayId, Tenant
+from gateway.ports import Clock, Inbox, InboxItem, InboxLag, StoreUnavailable
+from gateway.settings import InboxSettings
+
+log = structlog.get_logger()
+
+MAX_WAIT_SECONDS: Final = 60.0
+"""Of one request; below what proxies cut. The consumer asks again."""
+LAG_SECONDS: Final = 5.0
+"""So old may the gauges be."""
+FORGET_SECONDS: Final = 600.0
+"""Tenants whose items nobody asked for are not looked at any longer."""
+MAX_TENANTS: Final = 200
+"""Looked at for the gauges; the longest unused goes first."""
+MAX_BURY_REASON: Final = 200
+
+
+class Letter(NamedTuple):
+    """A dead one."""
+
+    entry: str
+    item: bytes
+    reason: str
+
+
+@dataclass(slots=True)
+class InboxDesk:
+    """One per gateway. Raises RelayError only: UNAVAILABLE, and FORBIDDEN of `check`."""
+
+    inbox: Inbox
+    attempts: Attempts
+    measures: Measures
+    gateway: GatewayId
+    settings: InboxSettings
+    clock: Clock
+    waits: Waits[Tenant] = field(default_factory=Waits)
+    _used: dict[Tenant, float] = field(default_factory=dict)
+    _lags: dict[Tenant, InboxLag] = field(default_factory=dict)
+
+    @staticmethod
+    def check(principal: Principal) -> Tenant:
+        """The tenant whose inbox it may serve. Raises RelayError FORBIDDEN."""
+        require_consume(principal)
+        return principal.tenant
+
+    async def take(
+        self, tenant: Tenant, consumer: str, limit: int, lease_seconds: float | None, wait_seconds: float
+    ) -> list[InboxItem]:
+        """What there is, at most `limit`; when there is nothing, what comes within `wait_seconds`.
+
+        One attempt each: items whose answer is lost come again when their lease ends.
+        """
+        self._note_use(tenant)
+        limit = min(limit, self.settings.take_items)
+        lease_ms = int(min(lease_seconds or self.settings.lease_seconds, self.settings.max_lease_seconds) * 1000)
+        seconds = min(max(0.0, wait_seconds), MAX_WAIT_SECONDS)
+        with self.waits.waiting(tenant, self.clock, seconds) as wait:
+            while True:
+                waiter = None if wait.is_over else self.gateway
+                items = await self.attempts.answer(
+                    lambda waiter=waiter: self.inbox.take(tenant, consumer, limit, lease_ms, waiter)  # type: ignore[misc]
+                )
+                if items or not await wait.next_look():
+                    break
+        self.measures.inbox_taken += len(items)
+        self.measures.inbox_redelivered += sum(item.deliveries > 1 for item in items)
+        return items
+
+    async def ack(self, tenant: Tenant, items: Sequence[tuple[int, str]]) -> int:
+        """How many were there; one that is gone was acknowledged, or buried, before."""
+        count = await self.attempts.answer(lambda: self.inbox.ack(tenant, items))
+        self.measures.inbox_acked += count
+        return count
+
+    async def extend(self, tenant: Tenant, consumer: str, items: Sequence[tuple[int, str]]) -> int:
+        """How many are still this consumer's; their leases begin anew."""
+        return await self.attempts.answer(lambda: self.inbox.extend(tenant, consumer, items))
+
+    async def bury(self, tenant: Tenant, items: Sequence[tuple[int, str]], reason: str) -> int:
+        reason = reason[:MAX_BURY_REASON]
+        count = await self.attempts.answer(lambda: self.inbox.bury(tenant, items, reason))
+        self.measures.inbox_buried += count
+        return count
+
+    async def dead(self, tenant: Tenant, limit: int) -> list[Letter]:
+        self._note_use(tenant)
+        letters = await self.attempts.answer(lambda: self.inbox.dead(tenant, limit))
+        return [Letter(*letter) for letter in letters]
+
+    async def redrive(self, tenant: Tenant, entries: Sequence[str]) -> int:
+        count = await self.attempts.answer(lambda: self.inbox.redrive(tenant, entries))
+        self.measures.inbox_redriven += count
+        return count
+
+    async def lag(self, tenant: Tenant) -> InboxLag:
+        self._note_use(tenant)
+        return await self.attempts.answer(lambda: self.inbox.lag(tenant))
+
+    def on_deposit(self, tenant: Tenant) -> None:
+        """A notice from the bus."""
+        self.waits.notify(tenant)
+
+    # ---- figures -----------------------------------------------------------------------------------------------
+
+    @property
+    def known_lag(self) -> InboxLag:
+        """Of all tenants lately served here, some seconds old."""
+        lags = self._lags.values()
+        return InboxLag(
+            sum(lag.waiting for lag in lags),
+            sum(lag.dead for lag in lags),
+            max((lag.oldest_ms for lag in lags), default=0),
+        )
+
+    async def watch(self) -> None:
+        """Read the figures, for ever."""
+        while True:
+            await asyncio.sleep(LAG_SECONDS)
+            await self.read_lags()
+
+    async def read_lags(self) -> None:
+        """Redis away: the last ones count."""
+        now = self.clock()
+        self._used = {tenant: at for tenant, at in self._used.items() if now - at < FORGET_SECONDS}
+        lags = {}
+        try:
+            for tenant in list(self._used):
+                lags[tenant] = await self.inbox.lag(tenant)
+        except StoreUnavailable as exc:
+            log.debug("inbox_lag_not_read", reason=exc.reason)
+            return
+        self._lags = lags
+
+    def _note_use(self, tenant: Tenant) -> None:
+        self._used.pop(tenant, None)
+        while len(self._used) >= MAX_TENANTS:
+            del self._used[next(iter(self._used))]
+        self._used[tenant] = self.clock()
+
+
+__all__ = ["MAX_WAIT_SECONDS", "InboxDesk", "Letter"]
