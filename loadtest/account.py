@@ -1,149 +1,12 @@
-"""What a reader saw, and what was wrong with it: each socket's order, the client's text, the comparison with the truth.
+"""What the oracle's client has over all its sockets: its place, its texts, what it was told was lost. Pure.
 
-Pure: frames in, findings out. Must never excuse a server; what the protocol allows is spelled out here, nothing else.
+Frames in, findings out. Must never excuse a server; what the protocol allows is spelled out here, nothing else.
 """
 
-import hashlib
-from collections import Counter
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-TEXT_KINDS = frozenset({"delta", "thinking"})
-"""Kinds that a server may merge; `at` counts the text of each on its own."""
-MAX_DETAILS = 5
-
-
-class Place(NamedTuple):
-    """`line` is `<epoch>.<fork>`; empty before the first welcome."""
-
-    line: str
-    seq: int
-
-    @classmethod
-    def parse(cls, cursor: str) -> "Place":
-        line, _, seq = cursor.rpartition(".")
-        return cls(line, int(seq))
-
-    def __str__(self) -> str:
-        return f"{self.line}.{self.seq}"
-
-    @property
-    def epoch(self) -> str:
-        return self.line.partition(".")[0]
-
-
-class Applied(NamedTuple):
-    """One text frame of the client's view. `first` < `seq` when the server merged."""
-
-    line: str
-    first: int
-    seq: int
-    payload: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    first: int
-    last: int
-    reason: str
-    line: str
-    """The line on which the range lay."""
-    cursor: str
-
-    def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("first", "last", "reason", "line", "cursor")}
-
-
-@dataclass(slots=True)
-class Findings:
-    """Counts of what must not be, and the first few of each in words."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    details: list[str] = field(default_factory=list)
-
-    def add(self, kind: str, detail: str, count: int = 1) -> None:
-        self.counts[kind] += count
-        if len(self.details) < MAX_DETAILS:
-            self.details.append(f"{kind}: {detail}")
-
-
-class SocketTrack:
-    """One socket: each seq once, in order, no hole that no gap named, no fork that nothing announced."""
-
-    def __init__(self, start: Place | None, findings: Findings) -> None:
-        """`start`: the cursor that the socket was opened with."""
-        self._findings = findings
-        self._given = start
-        self.place = start
-        self._welcomed: Place | None = None
-        self._holes: set[int] = set()
-
-    @property
-    def is_welcome(self) -> bool:
-        return self._welcomed is not None
-
-    def welcome(self, cursor: str) -> None:
-        if self._welcomed is not None:
-            self._findings.add("bad_welcome", "a second welcome")
-        self._welcomed = Place.parse(cursor)
-        if self.place is None:
-            self.place = self._welcomed
-
-    def _known(self) -> Place:
-        return self.place or Place("", 0)
-
-    def forked(self, cursor: str) -> Place:
-        place, known = Place.parse(cursor), self._known()
-        if place.seq != known.seq:
-            self._findings.add("bad_forked", f"forked to {place}, the client is at {known}")
-        if place.epoch != known.epoch:
-            self._findings.add("bad_forked", f"forked to {place}, another epoch than {known}")
-        self.place = place
-        return place
-
-    def gap(self, payload: dict[str, Any]) -> Gap:
-        known, place = self._known(), Place.parse(payload["cursor"])
-        gap = Gap(payload["first"], payload["last"], payload["reason"], known.line, payload["cursor"])
-        if gap.reason == "evicted":
-            is_right = gap.first == known.seq + 1 and place.seq == gap.last >= gap.first
-            # A claim may stand on a newer line already when nothing of the old one was kept for the client.
-            if place.line != known.line:
-                self._findings.add("unannounced_fork", f"gap on {place.line}, the client is on {known.line}")
-        elif gap.reason == "epoch_changed":
-            is_right = gap.last == known.seq and place.seq == gap.first - 1 and place.line != known.line
-        else:
-            is_right = gap.last == known.seq and place.seq == 0
-        if not is_right:
-            self._findings.add("bad_gap", f"{gap} at {known}")
-        self.place = place
-        self._holes.clear()
-        return gap
-
-    def text(self, first: int, seq: int) -> bool:
-        """False: not to be applied."""
-        known = self._known()
-        if self._welcomed is None:
-            self._findings.add("bad_welcome", f"seq {seq} before it")
-        elif self.place is not None and self.place.line != self._welcomed.line and self.place is self._given:
-            self._findings.add("unannounced_fork", f"seq {seq} of {self._welcomed.line}, the client is on {known.line}")
-            self.place = known = Place(self._welcomed.line, known.seq)
-        if first > seq:
-            self._findings.add("bad_frame", f"first_seq {first}, seq {seq}")
-        if first > known.seq + 1:
-            self._findings.add("lost", f"{known.seq + 1}..{first - 1} of {known.line}", first - known.seq - 1)
-            self._holes.update(range(known.seq + 1, first))
-        elif first <= known.seq:
-            late = self._holes.intersection(range(first, seq + 1))
-            self._holes -= late
-            if late:
-                self._findings.counts["lost"] -= len(late)
-                self._findings.add("reordered", f"{first}..{seq} after {known.seq}", len(late))
-            if len(late) < min(seq, known.seq) - first + 1:
-                self._findings.add("repeated", f"{first}..{seq} after {known.seq}")
-            if seq <= known.seq:
-                return bool(late)
-        self.place = Place(known.line, max(seq, known.seq))
-        return True
+from loadtest.findings import TRACKS, Applied, Findings, Gap, Place
+from loadtest.rebuilt import Rebuilt
 
 
 class View:
@@ -155,12 +18,17 @@ class View:
         self.began_at = 0
         """Seq after which this client has everything."""
         self.applied: list[Applied] = []
+        self.skipped: list[tuple[int, int]] = []
+        """Ranges that snapshots stand for."""
         self.gaps: list[Gap] = []
         self.forks: list[dict[str, Any]] = []
         self.overlaps = 0
         """Messages that two sockets of one move brought both."""
         self.voided = 0
         """Frames taken back by a gap: what they said is not in the log any more."""
+        self.rebuilt = 0
+        """Messages that snapshots stood for."""
+        self._rebuilds: dict[tuple[str, str], Rebuilt] = {}
         self._lengths: dict[tuple[str, str], int] = {}
         self._measured_from = 0
         """Index in `applied` of the first frame after the last `evicted` gap."""
@@ -188,15 +56,48 @@ class View:
                 self.voided += 1
                 if frame.first <= place.seq:
                     self._keep_beginning(frame, place.seq, runs or {})
+            self._cut_rebuilds(runs or {})
             if runs is not None:
                 self._check_runs(runs, place)
         self.place = place
         self._measure()
 
+    def snapshot(self, payload: dict[str, Any]) -> None:
+        """A part of a text, and perhaps the position after all of them."""
+        if "run" in payload:
+            key = payload["track"], payload["run"]
+            known = self._rebuilds.get(key)
+            if payload["at"] == 0 and not payload.get("cut"):
+                known = None
+            if known is None:
+                known = self._rebuilds[key] = Rebuilt(self._assembled(key) if payload["at"] else b"")
+            problem = known.add(payload["at"], payload["text"].encode())
+            if problem:
+                self._findings.add("bad_snapshot", f"run {payload['run']}: {problem}")
+            known.applied_until = len(self.applied)
+            known.is_whole = known.is_whole and not payload.get("partial") and not payload.get("cut")
+            self._lengths[key] = len(known.text)
+        if "cursor" in payload:
+            place = Place.parse(payload["cursor"])
+            here = self.place or Place("", 0)
+            if place.line == here.line and place.seq <= here.seq:
+                return  # the other socket of a move was further
+            self.rebuilt += place.seq - here.seq
+            self.skipped.append((here.seq + 1, place.seq))
+            self.place = place
+
+    def _cut_rebuilds(self, runs: dict[str, int]) -> None:
+        for (track, run), known in list(self._rebuilds.items()):
+            known.applied_until = min(known.applied_until, len(self.applied))
+            if track == "text" and run in runs:
+                known.text = known.text[: runs[run]]
+            elif run not in runs:
+                del self._rebuilds[track, run]
+
     def _keep_beginning(self, frame: Applied, last: int, runs: dict[str, int]) -> None:
         """A merged frame that the gap cuts in its middle: the run's length says where."""
         run, at = frame.payload.get("run", ""), frame.payload.get("at", 0)
-        if frame.payload.get("kind") != "delta" or run not in runs:
+        if TRACKS.get(frame.payload.get("kind", "")) != "text" or run not in runs:
             self._findings.add("bad_runs", f"{frame.first}..{frame.seq} is to be cut at {last}, the gap has {runs}")
             return
         text = frame.payload["text"].encode()[: runs[run] - at].decode(errors="replace")
@@ -205,7 +106,7 @@ class View:
     def _check_runs(self, runs: dict[str, int], place: Place) -> None:
         if not place.seq or self.began_at or any(gap.reason == "evicted" for gap in self.gaps):
             return
-        lengths = {run: len(text.encode()) for run, text in self.texts("delta").items()}
+        lengths = {run: len(text.encode()) for run, text in self.texts("text").items()}
         for run, length in lengths.items():
             if runs.get(run, length) != length:
                 self._findings.add("bad_runs", f"run {run}: {length} bytes up to {place.seq}, the gap says {runs[run]}")
@@ -217,8 +118,8 @@ class View:
             self._note_length(frame.payload)
 
     def _note_length(self, payload: dict[str, Any]) -> None:
-        if payload.get("kind") in TEXT_KINDS and isinstance(payload.get("at"), int):
-            key = payload["kind"], payload.get("run", "")
+        if payload.get("kind") in TRACKS and isinstance(payload.get("at"), int):
+            key = TRACKS[payload["kind"]], payload.get("run", "")
             self._lengths[key] = payload["at"] + len(payload["text"].encode())
 
     def text(self, frame: dict[str, Any]) -> None:
@@ -235,85 +136,84 @@ class View:
                 self._findings.add("bad_overlap", f"{first}..{seq} at {place} cannot be cut by `at`")
                 return
             payload, first = sliced, place.seq + 1
-        elif payload.get("kind") in TEXT_KINDS and "at" in payload:
-            key = payload["kind"], payload.get("run", "")
+        elif payload.get("kind") in TRACKS and "at" in payload:
+            key = TRACKS[payload["kind"]], payload.get("run", "")
             known = self._lengths.get(key)
-            if known is not None and payload["at"] != known:
+            if known is not None and not self._is_told_before(key, payload) and payload["at"] != known:
                 self._findings.add("bad_at", f"seq {seq}: at {payload['at']}, the text has {known} bytes")
         self._note_length(payload)
         self.applied.append(Applied(place.line, first, seq, payload))
         self.place = Place(place.line, seq)
 
+    def _is_told_before(self, key: tuple[str, str], payload: dict[str, Any]) -> bool:
+        """A snapshot told this text before the log did: both are the same bytes, where they overlap."""
+        known = self._rebuilds.get(key)
+        if known is None or payload["at"] > len(known.text):
+            return False
+        data = payload["text"].encode()
+        there = known.text[payload["at"] : payload["at"] + len(data)]
+        if not data.startswith(there):
+            self._findings.add(
+                "bad_overlap", f"run {key[1]}: the log has other text at {payload['at']} than the snapshot"
+            )
+        return bool(there)
+
     def _slice(self, payload: dict[str, Any]) -> dict[str, Any] | None:
-        known = self._lengths.get((payload.get("kind", ""), payload.get("run", "")))
-        if payload.get("kind") not in TEXT_KINDS or known is None or "at" not in payload or known < payload["at"]:
+        known = self._lengths.get((TRACKS.get(payload.get("kind", ""), ""), payload.get("run", "")))
+        if payload.get("kind") not in TRACKS or known is None or "at" not in payload or known < payload["at"]:
             return None
         rest = payload["text"].encode()[known - payload["at"] :]
         return {**payload, "text": rest.decode(errors="strict"), "at": known}
 
     def missing(self) -> list[list[int]]:
-        """Ranges [first, last] between where it began and where it stands that no frame brought."""
+        """Ranges [first, last] between where it began and where it stands that no frame and no snapshot brought."""
+        brought = sorted([(frame.first, frame.seq) for frame in self.applied] + self.skipped)
         ranges = []
         position = self.began_at
-        for frame in self.applied:
-            if frame.first > position + 1:
-                ranges.append([position + 1, frame.first - 1])
-            position = frame.seq
+        for first, last in brought:
+            if first > position + 1:
+                ranges.append([position + 1, first - 1])
+            position = max(position, last)
         if self.place is not None and self.place.seq > position:
             ranges.append([position + 1, self.place.seq])
         return ranges
 
-    def texts(self, kind: str) -> dict[str, str]:
-        parts: dict[str, list[str]] = {}
-        for frame in self.applied:
-            if frame.payload.get("kind") == kind and isinstance(frame.payload.get("text"), str):
-                parts.setdefault(frame.payload.get("run", ""), []).append(frame.payload["text"])
-        return {run: "".join(pieces) for run, pieces in parts.items()}
+    def texts(self, track: str) -> dict[str, str]:
+        """The text of each run as the client shows it."""
+        runs = dict.fromkeys(
+            frame.payload.get("run", "") for frame in self.applied if TRACKS.get(frame.payload.get("kind", "")) == track
+        )
+        runs |= dict.fromkeys(run for which, run in self._rebuilds if which == track)
+        return {run: self._assembled((track, run)).decode(errors="replace") for run in runs}
+
+    def whole_runs(self) -> dict[str, dict[str, Any]]:
+        """`run_end` of each run whose digest the client can compare: nothing of it was cut, lost or left out."""
+        cut = {frame.payload.get("run") for frame in self.applied if frame.payload.get("kind") == "cut"}
+        begun = {frame.payload.get("run") for frame in self.applied if frame.payload.get("kind") == "run_start"}
+        begun |= {run for (track, run), known in self._rebuilds.items() if track == "text" and known.is_whole}
+        ends = {f.payload["run"]: f.payload for f in self.applied if f.payload.get("kind") == "run_end"}
+        is_sure = not any(gap.reason == "evicted" for gap in self.gaps)
+        return {
+            run: end
+            for run, end in ends.items()
+            if run in begun
+            and run not in cut
+            and isinstance(end.get("sha256"), str)
+            and (is_sure or ("text", run) in self._rebuilds)
+        }
+
+    def _assembled(self, key: tuple[str, str]) -> bytes:
+        track, run = key
+        known = self._rebuilds.get(key)
+        text = b"" if known is None else known.text
+        for frame in self.applied[0 if known is None else known.applied_until :]:
+            payload = frame.payload
+            if TRACKS.get(payload.get("kind", "")) != track or payload.get("run", "") != run:
+                continue
+            data = (payload.get("text") or "").encode()
+            at = payload.get("at")
+            text += data[max(0, len(text) - at) :] if known is not None and isinstance(at, int) else data
+        return text
 
 
-class Truth:
-    """What publishers know: which payload got which place, and which payloads have an unknown fate."""
-
-    def __init__(self, entries: list[tuple[str, int, dict[str, Any]]], uncertain: list[dict[str, Any]]) -> None:
-        self._exact: dict[tuple[str, int], dict[str, Any]] = {}
-        self._by_epoch: dict[tuple[str, int], list[dict[str, Any]]] = {}
-        for line, seq, payload in entries:
-            self._exact[line, seq] = payload
-            self._by_epoch.setdefault((line.partition(".")[0], seq), []).append(payload)
-        self._uncertain = uncertain
-
-    def candidates(self, line: str, seq: int) -> list[dict[str, Any]]:
-        """Below a fork's base the payload was published on an older line."""
-        exact = self._exact.get((line, seq))
-        if exact is not None:
-            return [exact]
-        return self._by_epoch.get((line.partition(".")[0], seq), []) or self._uncertain
-
-    def compare(self, frame: Applied, findings: Findings) -> None:
-        """Byte for byte: the payload less the `at` that the log added."""
-        seen = {name: value for name, value in frame.payload.items() if name != "at"}
-        if frame.first == frame.seq:
-            if not any(_without_at(payload) == seen for payload in self.candidates(frame.line, frame.seq)):
-                findings.add("wrong", f"seq {frame.seq} of {frame.line}: {str(seen)[:120]}")
-            return
-        texts = [""]
-        for seq in range(frame.first, frame.seq + 1):
-            pieces = [
-                p["text"]
-                for p in self.candidates(frame.line, seq)
-                if p.get("kind") == seen.get("kind") and p.get("run") == seen.get("run")
-            ]
-            texts = [text + piece for text in texts for piece in pieces[:3]][:27]
-        if seen.keys() != {"kind", "run", "text"} or seen["text"] not in texts:
-            findings.add("wrong", f"{frame.first}..{frame.seq} of {frame.line}: {str(seen)[:120]}")
-
-
-def _without_at(payload: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in payload.items() if name != "at"}
-
-
-def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-__all__ = ["Applied", "Findings", "Gap", "Place", "SocketTrack", "Truth", "View", "digest"]
+__all__ = ["View"]

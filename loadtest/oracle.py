@@ -13,8 +13,8 @@ import time
 from collections import Counter
 from typing import Any
 
-from loadtest.account import Truth
 from loadtest.reader import Reader, ReaderSpec
+from loadtest.truth import Truth
 from loadtest.wire import Broken, Op, Refused, WebSocket
 
 LINE_BYTES = 64 * 1024**2
@@ -84,7 +84,22 @@ class Oracle:
 
     async def texts(self, name: str) -> dict[str, Any]:
         """What it shows: the text of each run."""
-        return {"texts": self._readers[name].record.view.texts("delta")}
+        view = self._readers[name].record.view
+        return {"texts": view.texts("text"), "thinking": view.texts("thinking")}
+
+    async def interrupted(self, name: str, run: str, seen_at: int = 0) -> dict[str, Any]:
+        """The reader's client was told that this run is interrupted: from here on nothing of it may come."""
+        self._readers[name].record.interrupted[run] = seen_at
+        return {}
+
+    async def interrupt(self, name: str, run: str, seconds: float, with_seen: bool = True) -> dict[str, Any]:
+        """Interrupt a run by the newest socket: answers the acknowledgement, from which on nothing of it may come."""
+        reader = self._readers[name]
+        return {"accepted": await reader.questions.interrupt(run, seconds, with_seen=with_seen)}
+
+    async def ask(self, name: str, message: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Say it on the newest socket: answers the `accepted` or `error` that names it by `what` and `id` or `seq`."""
+        return {"answer": await self._readers[name].questions.ask(message, seconds)}
 
     async def hold(self, names: list[str]) -> dict[str, Any]:
         for reader in self._pick(names):

@@ -10,10 +10,12 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import quote, urlencode
 
-from loadtest.account import Place, SocketTrack, Truth
+from loadtest.questions import Questions
+from loadtest.reader_spec import ReaderSpec
 from loadtest.record import Record
+from loadtest.track import SocketTrack
+from loadtest.truth import Truth
 from loadtest.wire import Broken, Frame, Op, Refused, WebSocket
 
 ACK_SECONDS: Final = 0.25
@@ -23,33 +25,6 @@ MAX_BACKOFF_SECONDS: Final = 1.5
 FINAL_CODES: Final = frozenset({1002, 1003, 1007, 1008, 1009, 4401, 4403, 4404, 4409})
 """Closes after which a client stays away (protocol.md 1)."""
 FINAL_STATUSES: Final = frozenset({400, 401, 403, 404})
-
-
-@dataclass(frozen=True, slots=True)
-class ReaderSpec:
-    """As the driver asks for it."""
-
-    name: str
-    session: str
-    urls: tuple[str, ...]
-    client: str = ""
-    begins: str = "start"
-    cursor: str | None = None
-    last_received_seq: int | None = None
-    is_acking: bool = False
-    token: str | None = None
-    bytes_per_second: int = 0
-    """0: as fast as it comes."""
-    receive_buffer_bytes: int = 0
-    move_every_ms: int = 0
-    replaces: str = ""
-    """Connection id that its first socket replaces."""
-    is_staying_away: bool = False
-    """Does not come back when its socket ends."""
-
-    @classmethod
-    def parse(cls, fields: dict[str, Any]) -> "ReaderSpec":
-        return cls(**{**fields, "urls": tuple(fields["urls"])})
 
 
 @dataclass(slots=True, eq=False)
@@ -71,6 +46,7 @@ class Reader:
     spec: ReaderSpec
     rng: random.Random
     record: Record = field(init=False)
+    questions: Questions = field(init=False)
     ended: str = ""
     """Why it will not come back; empty while it would."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -86,6 +62,7 @@ class Reader:
 
     def __post_init__(self) -> None:
         self.record = Record(self.spec.session)
+        self.questions = Questions(self.record, self.newest)
         self._reading.set()
 
     # ---- its life ----------------------------------------------------------------------------------------------
@@ -154,28 +131,12 @@ class Reader:
     # ---- sockets -----------------------------------------------------------------------------------------------
 
     async def _open(self, url: str, replaces: str = "") -> _Socket:
-        place = self.record.view.place
-        query: dict[str, Any] = {"client": self.spec.client or self.spec.name}
-        if place is not None:
-            query["cursor"] = str(place)
-        elif self.spec.cursor is not None:
-            place = Place.parse(self.spec.cursor)
-            query["cursor"] = self.spec.cursor
-        elif self.spec.last_received_seq is not None:
-            query["last_received_seq"] = self.spec.last_received_seq
-        else:
-            query["from"] = self.spec.begins
-        if self.spec.is_acking:
-            query["ack"] = 1
-        if replaces:
-            query["replaces"] = replaces
-        if not self._is_first and not replaces:
-            query["retry"] = max(1, self._attempts)
-        headers = {"Authorization": f"Bearer {self.spec.token}"} if self.spec.token else {}
+        place = self.record.view.place or self.spec.first_place
+        retries = max(1, self._attempts) if not self._is_first and not replaces else 0
         ws = await WebSocket.open(
             url.replace("ws://", "http://"),
-            f"/v1/sessions/{quote(self.spec.session, safe='')}/ws?{urlencode(query)}",
-            headers=headers,
+            self.spec.path(place, replaces, retries),
+            headers={"Authorization": f"Bearer {self.spec.token}"} if self.spec.token else {},
             receive_buffer_bytes=self.spec.receive_buffer_bytes,
         )
         if self.record.view.place is None and place is not None:
@@ -256,6 +217,8 @@ class Reader:
                 self._attempts = 0
             case "reconnect_later":
                 socket.return_after_ms = payload["after_ms"]
+            case "accepted" | "error":
+                self.questions.settle(payload)
             case _:
                 pass
 
@@ -313,6 +276,10 @@ class Reader:
         for socket in self._sockets[-1:] if newest_only else list(self._sockets):
             socket.ws.reset()
             self.record.counts["drops"] += 1
+
+    def newest(self) -> WebSocket | None:
+        """The socket that was welcomed last, if it is open."""
+        return self._sockets[-1].ws if self._sockets and self._sockets[-1].connection else None
 
     def say(self, message: dict[str, Any]) -> None:
         """One message on the newest socket."""

@@ -8,7 +8,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadtest.account import Findings, Place, SocketTrack, Truth, View, digest
+from loadtest.account import View
+from loadtest.findings import TEXT_BEARING, Findings, Place
+from loadtest.track import SocketTrack
+from loadtest.truth import Truth, digest
 
 
 @dataclass(slots=True)
@@ -28,6 +31,8 @@ class Record:
     """Notable events with their monotonic time."""
     latencies_ms: list[float] = field(default_factory=list)
     """From the append to the arrival, of every text frame; one clock, since all runs on one host."""
+    interrupted: dict[str, int] = field(default_factory=dict)
+    """Run -> bytes of its text that were seen: since the acknowledgement nothing more of it may come."""
     view: View = field(init=False)
     _last_timestamp: int = 0
 
@@ -60,6 +65,9 @@ class Record:
         first, seq = message.get("first_seq", message["seq"]), message["seq"]
         self.counts["merged_frames"] += first != seq
         self.latencies_ms.append(time.time() * 1000 - message["timestamp"])
+        payload = message["payload"]
+        if payload.get("run") in self.interrupted and payload.get("kind") in TEXT_BEARING:
+            self.findings.add("after_interrupt", f"{payload.get('kind')} {first}..{seq} of {payload['run']}")
         if not track.text(first, seq):
             return {}
         if seq > self.position:
@@ -84,12 +92,26 @@ class Record:
             case "gap":
                 self.view.gap(track.gap(payload), payload.get("runs"))
                 self.note(kind, first=payload["first"], last=payload["last"], reason=payload["reason"])
+            case "snapshot":
+                track.snapshot(payload)
+                self._snapshot(payload)
+            case "accepted":
+                self.note(kind, **{name: payload.get(name) for name in ("what", "run", "id", "seq", "ended")})
             case "reconnect_later":
                 self.note(kind, after_ms=payload["after_ms"])
             case "error":
                 self.errors[payload["code"]] += 1
+                self.note(kind, code=payload["code"], seq=payload.get("seq"), expected=payload.get("expected"))
             case _:
                 pass
+
+    def _snapshot(self, payload: dict[str, Any]) -> None:
+        seen_at = self.interrupted.get(payload.get("run", ""))
+        if seen_at is not None and payload["text"]:
+            end = payload["at"] + len(payload["text"].encode())
+            if payload["track"] != "text" or end > seen_at:
+                self.findings.add("after_interrupt", f"snapshot of {payload['run']} to {end}, seen was {seen_at}")
+        self.view.snapshot(payload)
 
     def result(self, truth: Truth | None, head: int | None) -> dict[str, Any]:
         """As JSON. `truth`: compare every message with it; `head`: where the client must stand."""
@@ -100,6 +122,10 @@ class Record:
             for frame in self.view.applied:
                 truth.compare(frame, findings)
         view = self.view
+        texts = view.texts("text")
+        for run, end in view.whole_runs().items():
+            if digest(texts.get(run, "")) != end["sha256"]:
+                findings.add("bad_digest", f"run {run}: {len(texts.get(run, '').encode())} bytes, {end}")
         return {
             "findings": {kind: count for kind, count in findings.counts.items() if count},
             "details": findings.details,
@@ -112,7 +138,15 @@ class Record:
             "applied": sum(frame.seq - frame.first + 1 for frame in view.applied),
             "overlaps": view.overlaps,
             "voided": view.voided,
-            "digests": {run: digest(text) for run, text in view.texts("delta").items()},
+            "rebuilt": view.rebuilt,
+            "cuts": [
+                [frame.first, frame.seq, frame.payload["run"]]
+                for frame in view.applied
+                if frame.payload.get("kind") == "cut"
+            ],
+            "compared": sorted(view.whole_runs()),
+            "ends": {f.payload["run"]: f.payload for f in view.applied if f.payload.get("kind") == "run_end"},
+            "digests": {run: digest(text) for run, text in texts.items()},
             "counts": dict(self.counts),
             "closes": dict(self.closes),
             "refusals": dict(self.refusals),

@@ -12,10 +12,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, Self
 
-from loadtest.account import digest
 from loadtest.faults import RedisProxy
 from loadtest.processes import DidNotEnd, Gateway, Server
 from loadtest.publisher import Ledger, Publisher, delta
+from loadtest.truth import digest
 from loadtest.witness import Verdict, Witness
 
 SHORT_TIMES: Final = {

@@ -4,7 +4,11 @@ from typing import Any
 
 import pytest
 
-from loadtest.account import Findings, Place, SocketTrack, Truth, View
+from loadtest.account import View
+from loadtest.findings import Findings, Place
+from loadtest.record import Record
+from loadtest.track import SocketTrack
+from loadtest.truth import Truth
 
 LINE, FORK = "e.f1", "e.f2"
 
@@ -117,7 +121,7 @@ def test_view_takes_back_what_a_fork_has_lost() -> None:
     view.text(frame(2, "B", 3))
 
     assert not findings.counts
-    assert {"r": "añB"} == view.texts("delta")
+    assert {"r": "añB"} == view.texts("text")
     assert Place(FORK, 2) == view.place
     assert view.voided == 2
 
@@ -142,7 +146,7 @@ def test_second_socket_of_a_move_overlaps_without_a_repeat() -> None:
         view.text(message)
 
     assert not findings.counts
-    assert {"r": "ab日c"} == view.texts("delta")
+    assert {"r": "ab日c"} == view.texts("text")
     assert view.overlaps == 3
 
 
@@ -185,3 +189,116 @@ def test_text_is_compared_to_the_byte(message: dict[str, Any], is_true: bool) ->
     truth.compare(view.applied[0], findings)
 
     assert is_true == (not findings.counts)
+
+
+# ---- snapshots and cuts --------------------------------------------------------------------------------------------
+
+
+def part(text: str, at: int, **fields: Any) -> dict[str, Any]:
+    return {"kind": "snapshot", "run": "r", "track": "text", "at": at, "text": text, "last": False, **fields}
+
+
+def test_a_snapshot_stands_for_what_no_frame_brought() -> None:
+    findings = Findings()
+    view, track = View(findings), SocketTrack(Place(LINE, 1), findings)
+    track.welcome(f"{LINE}.1")
+    view.welcome(Place(LINE, 1))
+    for payload in (part("añ", 0), part("b", 3, last=True, cursor=f"{LINE}.5")):
+        track.snapshot(payload)
+        view.snapshot(payload)
+    assert track.text(6, 6)
+    view.text(frame(6, "c", 4))
+
+    assert not findings.counts
+    assert {"r": "añbc"} == view.texts("text")
+    assert view.missing() == []
+    assert (view.rebuilt, view.place) == (4, Place(LINE, 6))
+
+
+def test_a_second_snapshot_and_replayed_frames_overlap_by_the_same_bytes() -> None:
+    findings = Findings()
+    view = View(findings)
+    view.welcome(Place(LINE, 0))
+    view.text(frame(1, "ab", 0))
+    view.snapshot(part("abcd", 0, cursor=f"{LINE}.4"))
+    view.text(frame(5, "de", 3))
+    view.snapshot(part("abc", 0))
+    view.snapshot(part("def", 3, cursor=f"{LINE}.7"))
+
+    assert not findings.counts
+    assert {"r": "abcdef"} == view.texts("text")
+
+
+@pytest.mark.parametrize(
+    ("parts", "found"),
+    [
+        ([part("ab", 0), part("d", 3)], "bad_snapshot"),
+        ([part("ab", 0), part("x", 1)], "bad_snapshot"),
+    ],
+)
+def test_a_snapshot_that_does_not_fit_is_found(parts: list[dict[str, Any]], found: str) -> None:
+    findings = Findings()
+    view = View(findings)
+    view.welcome(Place(LINE, 0))
+    for payload in parts:
+        view.snapshot(payload)
+
+    assert set(findings.counts) == {found}
+
+
+def test_a_log_that_has_other_text_than_the_snapshot_is_found() -> None:
+    findings = Findings()
+    view = View(findings)
+    view.welcome(Place(LINE, 0))
+    view.snapshot(part("abcd", 0, cursor=f"{LINE}.4"))
+    view.text(frame(5, "xe", 3))
+
+    assert set(findings.counts) == {"bad_overlap"}
+
+
+def test_a_snapshot_never_steps_back() -> None:
+    findings = Findings()
+    track = SocketTrack(Place(LINE, 9), findings)
+    track.welcome(f"{LINE}.9")
+    track.snapshot({"kind": "snapshot", "cursor": f"{LINE}.5"})
+
+    assert set(findings.counts) == {"bad_snapshot"}
+
+
+def test_lost_writes_cut_a_rebuilt_text_to_the_base() -> None:
+    findings = Findings()
+    view = View(findings)
+    view.welcome(Place(LINE, 0))
+    view.snapshot(part("abcd", 0, cursor=f"{LINE}.4"))
+    view.gap(SocketTrack(Place(LINE, 4), findings).gap(gap(4, 4, "epoch_changed", f"{FORK}.3")), {"r": 2})
+    view.text(frame(4, "X", 2))
+
+    assert not findings.counts
+    assert {"r": "abX"} == view.texts("text")
+
+
+@pytest.mark.parametrize(("run", "is_right"), [("r", True), ("other", False)])
+def test_a_cut_may_only_stand_for_text_of_its_run(run: str, is_right: bool) -> None:
+    findings = Findings()
+    truth = Truth([(LINE, n, {"kind": "delta", "run": "r", "text": "x"}) for n in (1, 2)], [])
+    view = View(findings)
+    view.welcome(Place(LINE, 0))
+    view.text({"seq": 2, "first_seq": 1, "payload": {"kind": "cut", "run": run}})
+    truth.compare(view.applied[0], findings)
+
+    assert (not findings.counts) == is_right
+
+
+def test_text_of_an_interrupted_run_is_found() -> None:
+    record = Record("s")
+    track = SocketTrack(None, record.findings)
+    envelope = {"type": "control", "session_id": "s"}
+    welcome = {"kind": "welcome", "cursor": f"{LINE}.0", "resumed": "fresh", "gateway": "g"}
+    record.message(track, {**envelope, "payload": welcome}, 1)
+    record.interrupted["r"] = 2
+    record.message(track, {**envelope, "payload": part("ab", 0, cut=True)}, 1)
+
+    assert not record.findings.counts
+    record.message(track, {**envelope, "payload": part("c", 2)}, 1)
+    record.message(track, {"type": "text", "session_id": "s", "timestamp": 1, **frame(1, "d", 2)}, 1)
+    assert record.findings.counts["after_interrupt"] == 2
