@@ -43,6 +43,12 @@ def producer_url(base: str, session: str, producer: str) -> URL:
     return _url(base, _HTTP_SCHEMES, path, {})
 
 
+def run_url(base: str, session: str, run: str, path: str, query: dict[str, str]) -> URL:
+    """`path`: below the run, like `/stream`; empty for the run itself."""
+    path = f"/v1/sessions/{quote(session, safe='')}/runs/{quote(run, safe='')}{path}"
+    return _url(base, _HTTP_SCHEMES, path, query)
+
+
 def _url(base: str, schemes: dict[str, str], path: str, query: dict[str, str]) -> URL:
     parts = urlsplit(base)
     text = f"{schemes[parts.scheme]}://{parts.netloc}{parts.path.rstrip('/')}{path}"
@@ -66,5 +72,6 @@ __all__ = [
     "producer_url",
     "push_url",
     "retry_after_seconds",
+    "run_url",
     "socket_url",
 ]

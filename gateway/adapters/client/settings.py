@@ -55,7 +55,32 @@ class PublisherSettings:
     """Acknowledged messages kept for a gateway that lost writes."""
 
 
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    backoff: BackoffSettings = field(default_factory=lambda: BackoffSettings(base_seconds=0.1, max_seconds=2.0))
+    connect_seconds: float = 5.0
+    request_seconds: float = 10.0
+    """One request beside the stream; above the gateway's own deadline for Redis."""
+    stable_seconds: float = 2.0
+    """A stream that was taken for so long starts the waits anew."""
+    give_up_seconds: float = 60.0
+    """No gateway took anything for so long: the publisher fails. Runs are left to their lease long before."""
+    kept_bytes: int = 16 * 1024 * 1024
+    """Input held in case it is needed again; beyond it what is in the log is dropped."""
+    look_seconds: float = 0.1
+    """Between two questions how far the log is."""
+
+
 READER_DEFAULTS = ReaderSettings()
 PUBLISHER_DEFAULTS = PublisherSettings()
+STREAM_DEFAULTS = StreamSettings()
 
-__all__ = ["PUBLISHER_DEFAULTS", "READER_DEFAULTS", "BackoffSettings", "PublisherSettings", "ReaderSettings"]
+__all__ = [
+    "PUBLISHER_DEFAULTS",
+    "READER_DEFAULTS",
+    "STREAM_DEFAULTS",
+    "BackoffSettings",
+    "PublisherSettings",
+    "ReaderSettings",
+    "StreamSettings",
+]

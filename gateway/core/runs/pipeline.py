@@ -55,10 +55,11 @@ class Pipeline:
         self._dialect = dialect
         self._offset = offset
         """Of the dialect's last save; of single tokens: what was given."""
-        self._dialect_state = b"" if state is None else state.dialect
+        self._dialect_state = b""
         self._skip = 0 if state is None else state.skip
         self._units = 0
         """Came out of the dialect since its last save."""
+        self._save_dialect()
         self._track = _NONE if state is None else state.track
         self._thinking_ms = 0 if state is None else state.thinking_ms
         self._now_ms = now_ms

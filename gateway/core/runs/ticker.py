@@ -5,9 +5,12 @@ A run is in the heap at most once; a deadline that moved meanwhile is found when
 
 import asyncio
 import heapq
-from typing import Protocol
+from typing import Final, Protocol
 
 from gateway.ports import Clock
+
+EARLY_MS: Final = 1.0
+"""A timer may fire a rounding before its time: what is due so soon is due."""
 
 
 class Ticking(Protocol):
@@ -39,7 +42,7 @@ class Ticker:
     def fire(self) -> None:
         """Everything that is due now."""
         self._timer = None
-        now_ms = self._clock() * 1000
+        now_ms = self._clock() * 1000 + EARLY_MS
         due: list[Ticking] = []
         while self._heap and self._heap[0][0] <= now_ms:
             due.append(heapq.heappop(self._heap)[2])
@@ -59,4 +62,4 @@ class Ticker:
         self._timer = asyncio.get_running_loop().call_later(delay_seconds, self.fire)
 
 
-__all__ = ["Ticker", "Ticking"]
+__all__ = ["EARLY_MS", "Ticker", "Ticking"]

@@ -19,6 +19,7 @@ from gateway.core.runs.open_ingest import placed
 from gateway.core.runs.opening import Opener, Place, refusal_of
 from gateway.core.runs.parts import RunParts
 from gateway.core.runs.pipeline import Batch, Pipeline
+from gateway.core.runs.ticker import EARLY_MS
 from gateway.domain.streams.run_options import RunOptions, TokensRequest, options_of
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import RunId, SessionKey, SessionRef
@@ -251,7 +252,7 @@ class Tokens:
             if entry.pipeline is None:
                 return
             try:
-                entry.pipeline.tick(self._parts.now_ms)
+                entry.pipeline.tick(self._parts.now_ms + EARLY_MS)
                 if entry.pipeline.has_batch:
                     await self._write(entry)
             except (_Lost, RelayError, HookFailed) as exc:
