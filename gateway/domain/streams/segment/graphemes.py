@@ -38,7 +38,7 @@ def prefix_within(text: str, start: int, max_bytes: int) -> str:
 def is_boundary(before: str, after: str) -> bool:
     """Whether two neighbouring code points are of two graphemes; exact unless `before` is within an emoji, a flag, or
     an Indic cluster."""
-    return _grapheme(before + after).end() == 1
+    return bool(_grapheme(before + after).end() == 1)
 
 
 def boundaries(text: str) -> list[int]:
@@ -47,7 +47,7 @@ def boundaries(text: str) -> list[int]:
 
 
 def last_boundary(text: str, following: str) -> int:
-    """The last place in `text` where no grapheme is cut, given the code point that follows (or ""); 0: there is none."""
+    """The last place in `text` where no grapheme is cut, given what code point follows; 0: there is none."""
     if text.isascii() and following.isascii():
         return len(text) - (text[-1] == "\r" and following == "\n")
     ends = boundaries(text + following)

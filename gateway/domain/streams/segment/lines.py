@@ -12,6 +12,7 @@ _ITEM_MAYBE = re.compile(r"[-*+]|\d{1,9}[.)]?").fullmatch
 _HEADING = re.compile(r"#{1,6}(?P<end>[ \t\r\n]|\Z)").match
 _OBJECT = regex.compile(r'\{\s{0,8}"type"\s{0,8}:\s{0,8}"code_block"\s{0,8}[,}]').match
 _LANGUAGE = re.compile(r"[ \t]*([^\s{,]{1,40})").match
+_OBJECT_LANGUAGE = re.compile(r'"lang(?:uage)?"\s*:\s*"([^"\\\n]{1,40})"').search
 _TELLING = frozenset("`~#-*+0123456789|{\r\n")
 _MAX_INDENT = 3
 
@@ -95,10 +96,16 @@ def language_of(line: str) -> str | None:
     return language[1] if language else None
 
 
+def object_language(text: str) -> str | None:
+    """What a code block object, or a part of one, says in its `language` or `lang`."""
+    match = _OBJECT_LANGUAGE(text)
+    return match[1] if match else None
+
+
 def closes(line: str, fence: str, length: int) -> bool:
     """Whether `line` ends a block: the character that opened it, at least as often, and nothing else."""
     match = _CLOSING(line)
     return match is not None and match[1][0] == fence and len(match[1]) >= length
 
 
-__all__ = ["Kind", "closes", "fence_of", "kind_of", "language_of", "object_at"]
+__all__ = ["Kind", "closes", "fence_of", "kind_of", "language_of", "object_at", "object_language"]

@@ -12,6 +12,8 @@ MAX_HELD_BYTES: Final = 1_024
 MAX_TOKENS: Final = 1_000
 MAX_DELAY_MS: Final = 10_000
 MAX_PATTERN_CHARS: Final = 1_000
+PATTERN_TIMEOUT_SECONDS: Final = 0.01
+"""Of processor time, per look at a text; a thousand times what a harmless pattern takes."""
 
 
 class SegmentMode(StrEnum):
@@ -67,12 +69,23 @@ def compile_pattern(pattern: str) -> "regex.Pattern[str]":
     if len(pattern) > MAX_PATTERN_CHARS:
         raise ValueError(f"the pattern has {len(pattern)} characters; at most {MAX_PATTERN_CHARS} are allowed")
     try:
+        pattern.encode()  # a surrogate is in no text, and would not fit a message
         compiled = regex.compile(pattern)
-    except (regex.error, RecursionError, OverflowError) as exc:
+        matches_nothing = compiled.search("", timeout=PATTERN_TIMEOUT_SECONDS)
+    except (regex.error, ValueError, RecursionError) as exc:
         raise ValueError(f"the pattern is not a regular expression: {exc}") from None
-    if compiled.search(""):
+    except TimeoutError:
+        raise ValueError("the pattern takes too long on the empty text; write it without recursion") from None
+    if matches_nothing:
         raise ValueError("the pattern matches the empty text and would cut everywhere; let it match something")
     return compiled
 
 
-__all__ = ["MAX_HELD_BYTES", "MIN_HELD_BYTES", "SegmentMode", "SegmentOptions", "compile_pattern"]
+__all__ = [
+    "MAX_HELD_BYTES",
+    "MIN_HELD_BYTES",
+    "PATTERN_TIMEOUT_SECONDS",
+    "SegmentMode",
+    "SegmentOptions",
+    "compile_pattern",
+]

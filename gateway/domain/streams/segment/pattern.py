@@ -9,15 +9,15 @@ A pattern that twice takes longer than 10 ms of processor time is given up for t
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.domain.streams.segment.graphemes import boundaries
+from gateway.domain.streams.segment.options import PATTERN_TIMEOUT_SECONDS
 from gateway.domain.streams.segment.rule import Rule, Segment, check_scan, checked
 
 if TYPE_CHECKING:
     import regex
 
 _STEP: Final = 16
-_TIMEOUT_SECONDS: Final = 0.01
-"""A thousand times what a harmless pattern takes; the second attempt forgives a machine that was held up."""
 _ATTEMPTS: Final = 2
+"""The second forgives a machine that was held up."""
 
 
 class PatternRule(Rule):
@@ -46,7 +46,7 @@ class PatternRule(Rule):
     def _match_ends(self, text: str) -> set[int]:
         for _ in range(_ATTEMPTS):
             try:
-                return {match.end() for match in self._find(text, timeout=_TIMEOUT_SECONDS)} - {0, len(text)}
+                return {match.end() for match in self._find(text, timeout=PATTERN_TIMEOUT_SECONDS)} - {0, len(text)}
             except TimeoutError:
                 continue
         self.timeouts += 1

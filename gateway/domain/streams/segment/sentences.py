@@ -1,7 +1,7 @@
 """Mode `sentence`: where sentences of Latin, Chinese, Japanese, Indic, Arabic and other scripts end, and lines.
 
-A mark is judged only when what follows is known: closing quotes, brackets and white space stay with their sentence, and
-a dot is no end in a decimal, an address, an abbreviation, an initial, an ellipsis (also `. . .`), or before a small letter.
+A mark is judged when what follows is known. Closing quotes, brackets and white space stay with their sentence, and a
+dot is no end in a decimal, an address, an abbreviation, an initial, an ellipsis, or before a small letter.
 White space alone is no sentence: empty lines go with the next one.
 """
 
@@ -28,7 +28,7 @@ _candidate = re.compile(rf"[{_SOFT}{_HARD}{_LINE_ENDS}]").search
 _tail = re.compile(
     rf"(?:[{_SOFT}{_HARD}](?:[{_SOFT}{_HARD}{_CLOSERS}\ufe0e\ufe0f]|[{_OPENING_OR_CLOSING}](?=[{SPACE}]))*+(?:(?![{_LINE_ENDS}])[{SPACE}])*+)++"
 ).match
-_white = re.compile(rf"[{SPACE}]*").match
+_white = re.compile(rf"[{SPACE}]+").match
 plain_line = re.compile(rf"[^\W\d_][^{_SOFT}{_HARD}{_LINE_ENDS}{{]*\n").match
 """A line that begins with a letter and has no mark in it: a sentence at first sight, also for the structure rule."""
 _without_spaces = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}「『（《〈【]").match
@@ -40,13 +40,18 @@ _OPENERS = "\"'([{*_`“‘«‹„‚¿¡"
 
 # Small letters after the dot tell most abbreviations; these stand before capitals and numbers.
 _ABBREVIATIONS = frozenset(
-    ["Mr", "Mrs", "Ms", "Mx", "Dr", "Prof", "St", "Sr", "Rev", "Hon", "Gen", "Col", "Maj", "Capt", "Lt", "Sgt", "Gov"]
-    + ["Sen", "Rep", "Pres", "Mt", "Ft", "Mme", "Mlle", "MM", "Hr", "Fr", "Sra", "Srta", "Dra", "Ud"]
-    + ["vs", "cf", "eg", "ie", "viz", "approx", "ca", "al", "bzw", "bspw", "evtl", "ggf", "vgl"]
+    re.findall(
+        r"\w+",
+        "Mr Mrs Ms Mx Dr Prof St Sr Rev Hon Gen Col Maj Capt Lt Sgt Gov Sen Rep Pres Mt Ft Mme Mlle MM Hr Fr Sra Srta "
+        "Dra Ud vs cf eg ie viz approx ca al bzw bspw evtl ggf vgl",
+    )
 )
 _BEFORE_NUMBERS = frozenset(
-    ["no", "nos", "nr", "fig", "figs", "eq", "eqs", "sec", "ch", "chap", "vol", "vols", "p", "pp", "art", "abs", "tab"]
-    + ["ref", "pág", "núm", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"]
+    re.findall(
+        r"\w+",
+        "no nos nr fig figs eq eqs sec ch chap vol vols p pp art abs tab ref pág núm "
+        "jan feb mar apr jun jul aug sep sept oct nov dec",
+    )
 )
 _LOOK_BACK = 24
 
@@ -55,9 +60,8 @@ def sentence_end(held: str, scan: int) -> tuple[int, int]:
     """Where the first sentence of `held` ends (0: undecided), and where to look on from when there is more text."""
     if not scan and (match := plain_line(held)):
         return match.end(), 0
-    if scan == 0 or held[scan - 1].isspace():
-        begin = _white(held).end()
-        scan = max(scan, begin)
+    if (scan == 0 or held[scan - 1].isspace()) and (white := _white(held)):
+        scan = max(scan, white.end())
     while match := _candidate(held, scan):
         at = match.start()
         if held[at] in _LINE_ENDS:
@@ -67,8 +71,8 @@ def sentence_end(held: str, scan: int) -> tuple[int, int]:
                 return 0, at
             return at + 1 + (held[at + 1] == "\n"), 0
         tail = _tail(held, at)
-        end = tail.end()
-        if end == len(held) or (end + 1 == len(held) and held[end] in _OPENING_OR_CLOSING):
+        end = tail.end() if tail else at
+        if tail is None or end == len(held) or (end + 1 == len(held) and held[end] in _OPENING_OR_CLOSING):
             return 0, at
         if _is_end(held, at, tail):
             return end, 0
@@ -81,7 +85,7 @@ def _is_end(held: str, at: int, tail: "re.Match[str]") -> bool:
     if following in _LINE_ENDS or not is_boundary(marks[-1], following):
         return False  # the line's end is the end, marks and all
     if _has_hard(marks):
-        return marks != "．" or not following.isalnum() or not held[at - 1 : at].isdigit()
+        return marks != "．" or not following.isdigit() or not held[at - 1 : at].isdigit()
     if not marks[-1].isspace() and not _without_spaces(following):
         return False
     only_marks = _marks("", marks)

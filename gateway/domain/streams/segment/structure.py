@@ -1,28 +1,26 @@
-"""Mode `structure`: code blocks become typed segments; headings, list items and tables stay whole; the rest is sentences.
+"""Mode `structure`: code blocks become typed segments; headings, items and tables stay whole; the rest is sentences.
 
-One state per phase of a line; `scan` is how far the held text is understood. What time or limit pushed out of a line that
-is not understood yet is kept as `head` (at most 80 code points), so that a fence is known also when its line comes late.
-A block keeps its number over any number of parts, restores and flushes, until its closing line or brace.
+One step per phase of a line; `scan` is how far the held text is understood. What time or limit pushed out of a line
+that is not understood yet is kept as `head`, so that a fence is known also when its line comes late.
 """
 
 import re
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from gateway.domain.streams.segment.blocks import Block
 from gateway.domain.streams.segment.graphemes import is_boundary
-from gateway.domain.streams.segment.lines import Kind, closes, fence_of, kind_of, language_of, object_at
-from gateway.domain.streams.segment.objects import ObjectEnd
+from gateway.domain.streams.segment.lines import Kind, fence_of, kind_of, object_at
 from gateway.domain.streams.segment.rule import Rule, Segment, check_scan, checked
 from gateway.domain.streams.segment.sentences import plain_line, sentence_end
 
-_MAX_HEAD = 80
-_GO_ON = -1
+_MAX_HEAD: Final = 80
+"""Code points; longer than any beginning that leaves a line's kind open, but for white space and fences."""
+_GO_ON: Final = -1
 _blank_lines = re.compile(r"(?:[ \t]*\r?\n)++").match
-_blank_line = re.compile(r"[ \t]*\r?\n").match
-_indent = re.compile(r"[ \t]*").match
-_object_language = re.compile(r'"lang(?:uage)?"\s*:\s*"([^"\\\n]{1,40})"').search
+_indent = re.compile(r"[ \t]*+")
 
 
 class Phase(IntEnum):
@@ -41,120 +39,104 @@ class Phase(IntEnum):
     OBJECT = 9
 
 
-_WHOLE = {Kind.HEADING: Phase.HEADING, Kind.ITEM: Phase.ITEM, Kind.TABLE: Phase.TABLE}
+_PHASE_OF = {Kind.FLOW: Phase.FLOW, Kind.HEADING: Phase.HEADING, Kind.ITEM: Phase.ITEM, Kind.TABLE: Phase.TABLE}
 
 
 class _State(msgspec.Struct, array_like=True):
-    phase: Phase = Phase.LINE
-    scan: int = 0
-    head: str | None = ""
-    """What is out of the line, or in FLOW of what may become an object, when held begins in it; None: too much to tell."""
-    block: int = 0
-    part: int = 0
-    fence: str = ""
-    fence_length: int = 0
-    language: str | None = None
-    is_closed: bool = False
-    """The block ends at `scan`."""
-    depth: int = 0
-    in_string: bool = False
-    is_escaped: bool = False
+    phase: Phase
+    scan: int
+    head: str | None
+    block: Block
 
 
 class StructureRule(Rule):
     def __init__(self) -> None:
-        self._state = _State()
-        self._steps = {
-            Phase.LINE: self._line,
-            Phase.FLOW: self._flow,
-            Phase.HEADING: self._heading,
-            Phase.ITEM: self._item,
-            Phase.AFTER_ITEM: self._after_item,
-            Phase.TABLE: self._row,
-            Phase.AFTER_ROW: self._after_row,
-            Phase.FENCE_INFO: self._fence_info,
-            Phase.CODE: self._code,
-            Phase.OBJECT: self._object,
-        }
+        self._phase = Phase.LINE
+        self._scan = 0
+        self._head: str | None = ""
+        """What is out of the line, or in FLOW of what may become an object, in which the held text begins; None: too
+        much to tell."""
+        self._is_closed = False
+        """The end of a block was found, and is about to be taken."""
+        self._block = Block()
+        # In the order of Phase. A step returns where the segment ends, 0 when that is open, _GO_ON for the next step.
+        self._steps = (
+            *(self._line, self._flow, self._heading, self._item, self._after_item, self._row, self._after_row),
+            *(self._fence_info, self._code, self._object),
+        )
 
     def find(self, held: str) -> int:
-        if self._state.is_closed:
-            return self._state.scan
-        while (end := self._steps[self._state.phase](held)) == _GO_ON:
+        while (end := self._steps[self._phase](held)) == _GO_ON:
             pass
         return end
 
-    # Each step returns where the segment ends, 0 when that is open, _GO_ON when another phase has its turn.
+    def _turn(self, phase: Phase, scan: int) -> int:
+        self._phase, self._scan, self._head = phase, scan, ""
+        return _GO_ON
 
     def _line(self, held: str) -> int:
-        state = self._state
-        start = state.scan
+        start, head = self._scan, self._head
         if start == len(held):
             return 0
-        if not start and not state.head and (plain := plain_line(held)):
-            self._turn(Phase.FLOW)
+        if not start and not head and (plain := plain_line(held)):
+            self._turn(Phase.FLOW, 0)
             return plain.end()
-        if held[start] in " \t\r\n" and (start or not state.head) and (blank := _blank_lines(held, start)):
-            state.scan, state.head = blank.end(), ""
-            return _GO_ON
-        if state.head is None:
-            return self._turn(Phase.FLOW)
-        line = state.head + _line_at(held, start)
-        kind = kind_of(line)
-        match kind:
+        if (start or not head) and held[start] in " \t\r\n" and (blank := _blank_lines(held, start)):
+            return self._turn(Phase.LINE, blank.end())
+        if head is None:
+            return self._turn(Phase.FLOW, start)
+        line = head + _line_at(held, start)
+        match kind_of(line):
             case Kind.UNDECIDED:
                 return 0
             case Kind.BLANK:
-                state.scan, state.head = held.index("\n", start) + 1, ""
-                return _GO_ON
+                return self._turn(Phase.LINE, held.index("\n", start) + 1)
             case Kind.FENCE:
                 if start:
                     return start
-                self._open(Phase.CODE, line)
-                state.scan = held.index("\n") + 1
-                return _GO_ON
+                self._block.open_fence(line)
+                return self._turn(Phase.CODE, held.index("\n") + 1)
             case Kind.OBJECT:
                 brace = line.index("{")
-                if (place := start + brace - len(state.head)) > 0:
+                if (place := start + brace - len(head)) > 0:
                     return place
-                return self._open_object(state.head[brace:])
-            case _:
-                return self._turn(_WHOLE.get(kind, Phase.FLOW))
-
-    def _turn(self, phase: Phase) -> int:
-        self._state.phase, self._state.head = phase, ""
-        return _GO_ON
+                return self._open_object(head[brace:])
+            case kind:
+                return self._turn(_PHASE_OF[kind], start)
 
     def _flow(self, held: str) -> int:
-        state = self._state
-        if state.head:
-            if not (match := object_at(state.head + held, 0)):
-                return self._turn(Phase.FLOW)
-            return 0 if match.partial else self._open_object(state.head)
-        if (not state.scan or held[state.scan - 1] in " \t\r") and (blank := _blank_line(held)):
-            state.phase, state.scan = Phase.LINE, blank.end()
-            return _GO_ON
-        end, scan = sentence_end(held, state.scan)
+        if self._head:
+            if not (match := object_at(self._head + held, 0)):
+                return self._turn(Phase.FLOW, 0)
+            return 0 if match.partial else self._open_object(self._head)
+        scan = self._scan
+        if (not scan or held[scan - 1] in " \t\r") and held[0] in " \t\r\n" and (blank := _blank_lines(held)):
+            return self._turn(Phase.LINE, blank.end())
+        end, further = sentence_end(held, scan)
         limit = end or len(held)
-        brace = state.scan - 1
+        brace = scan - 1
         while (brace := held.find("{", brace + 1, limit)) >= 0:
             if not (match := object_at(held, brace)):
                 continue
             if match.partial:
-                state.scan = min(scan, brace)
+                self._scan = min(further, brace)
                 return 0
             if not brace:
                 return self._open_object("")
             if is_boundary(held[brace - 1], "{"):
                 return brace
         if not end:
-            state.scan = scan
+            self._scan = further
         return end
 
+    def _open_object(self, out_already: str) -> int:
+        self._block.open_object(out_already)
+        return self._turn(Phase.OBJECT, 0)
+
     def _heading(self, held: str) -> int:
-        newline = held.find("\n", self._state.scan)
+        newline = held.find("\n", self._scan)
         if newline < 0:
-            self._state.scan = len(held)
+            self._scan = len(held)
         return newline + 1
 
     def _item(self, held: str) -> int:
@@ -164,21 +146,18 @@ class StructureRule(Rule):
         return self._to_next_line(held, Phase.AFTER_ROW)
 
     def _to_next_line(self, held: str, phase: Phase) -> int:
-        state = self._state
-        newline = held.find("\n", state.scan)
-        if newline < 0:
-            state.scan = len(held)
-            return 0
-        state.phase, state.scan = phase, newline + 1
-        return _GO_ON
+        newline = held.find("\n", self._scan)
+        if newline >= 0:
+            return self._turn(phase, newline + 1)
+        self._scan = len(held)
+        return 0
 
     def _after_item(self, held: str) -> int:
-        start = self._state.scan
-        indent = _indent(held, start).group()  # type: ignore[union-attr]
-        at = start + len(indent)
-        if at == len(held):
+        start = self._scan
+        indent = _indent.match(held, start)
+        if indent is None or indent.end() == len(held):
             return 0
-        if indent in ("", " ") or held[at] in "\r\n":
+        if indent.group() in ("", " ") or held[indent.end()] in "\r\n":
             return start
         return self._goes_on(held, Kind.FLOW, Phase.ITEM)
 
@@ -186,152 +165,99 @@ class StructureRule(Rule):
         return self._goes_on(held, Kind.TABLE, Phase.TABLE)
 
     def _goes_on(self, held: str, kind: Kind, phase: Phase) -> int:
-        start = self._state.scan
-        next_kind = kind_of(_line_at(held, start))
+        next_kind = kind_of(_line_at(held, self._scan))
         if next_kind is Kind.UNDECIDED:
             return 0
-        return self._turn(phase) if next_kind is kind else start
+        return self._turn(phase, self._scan) if next_kind is kind else self._scan
 
     def _fence_info(self, held: str) -> int:
-        state = self._state
-        newline = held.find("\n", state.scan)
+        newline = held.find("\n", self._scan)
         if newline < 0:
-            state.scan = len(held)
+            self._scan = len(held)
             return 0
-        line = (state.head or "") + held[: newline + 1]
-        state.scan = newline + 1
-        if fence := fence_of(line):
-            state.phase, state.head = Phase.CODE, ""
-            state.fence, state.fence_length, state.language = fence[0], len(fence), language_of(line)
-            return _GO_ON
-        # A backtick came late: it was code within a line, and the block is that line.
-        state.is_closed = True
-        return state.scan
+        if self._is_closed or not self._block.learn_fence((self._head or "") + held[: newline + 1]):
+            self._is_closed = True
+            return newline + 1
+        return self._turn(Phase.CODE, newline + 1)
 
     def _code(self, held: str) -> int:
-        state = self._state
-        if (state.scan or state.head == "") and held.find(state.fence * 3, state.scan) < 0:
-            if newline := held.rfind("\n", state.scan) + 1:
-                state.scan = newline
-            return 0
-        while (newline := held.find("\n", state.scan)) >= 0:
-            line = held[state.scan : newline + 1]
-            head = "" if state.scan else state.head
-            state.scan = newline + 1
-            if head is not None and closes(head + line, state.fence, state.fence_length):
-                state.is_closed = True
-                return state.scan
-        return 0
-
-    def _object(self, held: str) -> int:
-        state = self._state
-        if state.depth or not state.scan:
-            self._look(held)
-            if state.depth:
-                return 0
-        end = state.scan
-        while end < len(held) and not is_boundary(held[end - 1], held[end]):
-            end += 1
-        if end == len(held) and held[-1] != "\n":
-            return 0
-        state.scan, state.is_closed = end, True
+        if self._is_closed:
+            return self._scan
+        end, self._scan = self._block.closing_line(held, self._scan, self._head)
+        self._is_closed = end > 0
         return end
 
-    def _look(self, text: str) -> None:
-        state = self._state
-        follower = ObjectEnd(state.depth, state.in_string, state.is_escaped)
-        state.scan = follower.look(text, state.scan)
-        state.depth, state.in_string, state.is_escaped = follower.depth, follower.in_string, follower.is_escaped
-
-    def _open(self, phase: Phase, line: str) -> None:
-        state = self._state
-        fence = fence_of(line)
-        state.phase, state.block, state.part, state.scan, state.head = phase, state.block + 1, 0, 0, ""
-        state.fence, state.fence_length, state.language = fence[:1], len(fence), language_of(line)
-
-    def _open_object(self, out_already: str) -> int:
-        """The object begins where the held text does, or before it with what is out already."""
-        self._open(Phase.OBJECT, "")
-        if out_already:
-            self._look(out_already)
-            self._state.scan = 0
-        return _GO_ON
+    def _object(self, held: str) -> int:
+        end, self._scan = self._block.object_end(held, self._scan)
+        self._is_closed = end > 0
+        return end
 
     def take(self, text: str, out: list[Segment]) -> None:
-        state = self._state
-        if state.is_closed:
-            self._emit_code(text, True, out)
+        if self._is_closed:
+            self._part(text, True, out)
             return
         out.append(Segment(text))
-        if state.phase is Phase.LINE:
+        if self._phase is Phase.LINE:
             # Before a block: the white space that indents an object is part of its line.
-            state.head = text[state.scan :]
-        elif text[-1] == "\n" or state.phase is not Phase.FLOW:
-            state.phase, state.head = Phase.LINE, ""
-        state.scan = 0
+            self._head = text[self._scan :]
+        elif text[-1] == "\n" or self._phase is not Phase.FLOW:
+            self._phase, self._head = Phase.LINE, ""
+        self._scan = 0
 
     def leave(self, text: str, at_end: bool, out: list[Segment]) -> None:
-        state = self._state
-        scan, length = state.scan, len(text)
-        state.scan = max(0, scan - length)
-        match state.phase:
+        scan, length = self._scan, len(text)
+        self._scan = max(0, scan - length)
+        match self._phase:
             case Phase.LINE | Phase.AFTER_ITEM | Phase.AFTER_ROW:
                 self._leave_line(text, scan, out)
             case Phase.FLOW:
                 out.append(Segment(text))
-                text = (state.head or "") + text
+                text = (self._head or "") + text
                 brace = text.rfind("{")
                 candidate = object_at(text, brace) if brace >= 0 else None
-                state.head = text[brace:] if candidate and candidate.partial else ""
-                state.scan = 0
+                self._head = text[brace:] if candidate and candidate.partial else ""
+                self._scan = 0
             case Phase.FENCE_INFO:
-                state.head = ((state.head or "") + text)[:_MAX_HEAD]
-                state.language = language_of(state.head)
-                self._emit_code(text, False, out)
+                self._head = ((self._head or "") + text)[:_MAX_HEAD]
+                self._block.learn_fence(self._head)
+                self._part(text, False, out)
             case Phase.CODE:
-                state.head = "" if scan >= length else _joined("" if scan else state.head, text[scan:])
-                is_last = at_end and bool(state.head) and closes(state.head or "", state.fence, state.fence_length)
-                self._emit_code(text, is_last, out)
+                self._head = "" if scan >= length else _joined("" if scan else self._head, text[scan:])
+                self._part(text, at_end and self._block.is_closing(self._head), out)
             case Phase.OBJECT:
-                self._emit_code(text, state.depth == 0 and 0 < scan <= length, out)
+                self._part(text, self._block.depth == 0 and 0 < scan <= length, out)
             case _:
                 out.append(Segment(text))
 
     def _leave_line(self, text: str, scan: int, out: list[Segment]) -> None:
-        state = self._state
         if len(text) < scan:
             out.append(Segment(text))
             return
-        head = "" if scan else state.head
-        line = text[scan:]
-        state.phase, state.head = Phase.LINE, _joined(head, line)
-        if line and head is not None and fence_of(head + line):
+        head, rest = "" if scan else self._head, text[scan:]
+        self._phase, self._head = Phase.LINE, _joined(head, rest)
+        if rest and head is not None and fence_of(head + rest):
+            # What comes next cannot make it prose again, unless it is a backtick in the same line.
             if scan:
                 out.append(Segment(text[:scan]))
-            self._open(Phase.FENCE_INFO, head + line)
-            state.head = (head + line)[:_MAX_HEAD]
-            self._emit_code(line, False, out)
+            self._block.open_fence(head + rest)
+            self._phase, self._head = Phase.FENCE_INFO, (head + rest)[:_MAX_HEAD]
+            self._part(rest, False, out)
             return
         out.append(Segment(text))
 
-    def _emit_code(self, text: str, is_last: bool, out: list[Segment]) -> None:
-        state = self._state
-        state.part += 1
-        if state.phase is Phase.OBJECT and state.language is None and (match := _object_language(text)):
-            state.language = match[1]
-        fields = {"block": state.block, "language": state.language, "part": state.part, "last": is_last}
-        out.append(Segment(text, True, fields))
+    def _part(self, text: str, is_last: bool, out: list[Segment]) -> None:
+        out.append(self._block.next_part(text, is_last))
         if is_last:
-            phase = Phase.LINE if text[-1] == "\n" else Phase.FLOW
-            self._state = _State(phase=phase, block=state.block)
+            self._is_closed = False
+            self._turn(Phase.LINE if text[-1] == "\n" else Phase.FLOW, 0)
 
     def save(self) -> tuple[Any, ...]:
-        return msgspec.structs.astuple(self._state)
+        return (self._phase, self._scan, self._head, self._block)
 
     def load(self, values: Any, held: str) -> None:
         state = checked(values, _State)
         check_scan(state.scan, held)
-        self._state = state
+        self._phase, self._scan, self._head, self._block = state.phase, state.scan, state.head, state.block
 
 
 def _line_at(held: str, start: int) -> str:

@@ -1,9 +1,9 @@
 r"""Mode `tokens`: a segment is so many word-like tokens. The hot path of the gateway.
 
-A provider's tokens cannot be seen in its bytes, so we count what is about as long, by a rule that does not depend on how
-the text arrived. A token is, with up to 15 white-space graphemes before it: a word or number of up to 16 graphemes (a
-longer one counts again), or one character of Chinese or Japanese, or up to 16 marks and symbols in a row, or white space
-beyond the 15. `Hello, world 你好` has five: `Hello`, `,`, ` world`, ` 你`, `好`.
+A provider's tokens cannot be seen in its bytes, so we count what is about as long, by a rule that does not depend on
+how the text arrived. A token is, with up to 15 white-space graphemes before it: a word or number of up to 16 graphemes
+(a longer one counts again), or one character of Chinese or Japanese, or up to 16 marks and symbols in a row, or white
+space beyond the 15. `Hello, world 你好` has five: `Hello`, `,`, ` world`, ` 你`, `好`.
 """
 
 import re
@@ -16,7 +16,7 @@ from gateway.domain.streams.segment.rule import Rule, Segment, check_scan, check
 
 _SCRIPTS_WITHOUT_SPACES = r"\p{Han}\p{Hiragana}\p{Katakana}"
 
-# Nothing here goes back (possessive), so the time is linear; and a token counts once a code point follows that is not in it.
+# Nothing here goes back (possessive), so the time is linear. A token counts once something follows that is not in it.
 _ascii_token = re.compile(
     r"(?:\r\n|[\t-\r ]){0,15}+(?:[0-9A-Z_a-z]{1,16}+|[^\t-\r 0-9A-Z_a-z]{1,16}+|\r\n|[\t-\r ])(?=[\s\S])"
 ).match

@@ -1,0 +1,63 @@
+"""Mode `pattern`: a segment ends where a match ends, in bounded time."""
+
+import pytest
+
+from gateway.domain.streams.segment import Segmenter, SegmentMode, SegmentOptions
+from tests.unit.domain.streams.segment.texts import run, texts_of
+
+CATASTROPHE = r"(?:a|a)*[!?]"
+
+
+def pattern(expression: str) -> SegmentOptions:
+    return SegmentOptions(mode=SegmentMode.PATTERN, pattern=expression)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (r"\n-{3,}\n", ["## One\nfirst\n---\n", "## Two\nsecond"]),
+        (r"(?m)(?=^## )", ["## One\nfirst\n---\n", "## Two\nsecond"]),
+        (r"\n+", ["## One\n", "first\n", "---\n", "## Two\n", "second"]),
+        (r"never", ["## One\nfirst\n---\n## Two\nsecond"]),
+    ],
+)
+def test_a_segment_ends_where_a_match_ends(expression: str, expected: list[str]) -> None:
+    assert texts_of("pattern", "## One\nfirst\n---\n## Two\nsecond", pattern=expression) == expected
+
+
+def test_what_is_due_is_cut_by_the_pattern_too() -> None:
+    segmenter = Segmenter(pattern(";"))
+
+    assert segmenter.feed("a;b;c", 0) == []
+    assert [segment.text for segment in segmenter.tick(0)] == ["a;", "b;", "c"]
+
+
+def test_a_match_within_a_grapheme_does_not_cut() -> None:
+    assert texts_of("pattern", "xe\u0301xe" + "y" * 20, pattern="e") == ["xe\u0301xe", "y" * 20]
+
+
+def test_a_catastrophic_pattern_is_given_up_and_lines_are_cut() -> None:
+    text = "a" * 200 + "c\nline\n"
+    segmenter = Segmenter(pattern(CATASTROPHE))
+
+    segments = [*segmenter.feed(text, 0), *segmenter.feed("more\n", 0)]
+
+    assert [segment.text for segment in segments] == ["a" * 200 + "c\n", "line\n", "more\n"]
+    assert segmenter.pattern_timeouts == 1
+
+
+def test_a_pattern_that_was_given_up_stays_so_on_another_gateway() -> None:
+    first = Segmenter(pattern(CATASTROPHE))
+    first.feed("a" * 200, 0)
+    second = Segmenter(pattern(CATASTROPHE), first.save())
+
+    assert [segment.text for segment in second.feed("\n", 0)] == ["a" * 200 + "\n"]
+    assert second.pattern_timeouts == 1
+
+
+def test_a_harmless_pattern_is_never_given_up() -> None:
+    segmenter = Segmenter(pattern(r"[.!?]\s+"))
+    segmenter.feed("Some words and a sentence. " * 10_000, 0)
+
+    assert segmenter.pattern_timeouts == 0
+    assert len(run(pattern(r"[.!?]\s+"), ["A b. " * 100])) == 100
