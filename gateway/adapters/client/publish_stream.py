@@ -1,6 +1,7 @@
 """Publishes one run as a stream, whatever dies meanwhile: after each failure it attaches elsewhere and goes on.
 
-    result = await publish_stream(["http://gw-1:8080", "http://gw-2:8080"], "chat-42", "run-7", chunks, dialect="openai")
+    urls = ["http://gw-1:8080", "http://gw-2:8080"]
+    result = await publish_stream(urls, "chat-42", "run-7", chunks, dialect="openai")
 
 `chunks` is any async iterator of bytes or text, as a provider's client gives them. The input is held until the gateway
 has it in the log. When a user interrupts the run, `chunks` is closed and the result says so.
@@ -157,7 +158,8 @@ class StreamPublisher:
     async def _until_in_log(self, http: aiohttp.ClientSession) -> None:
         """All but a character that is not whole; bounded, for nobody may be there to take it."""
         deadline = time.monotonic() + self._settings.give_up_seconds
-        while await self._offset_in_log(http) < self._input.end - _BEGUN_CHARACTER and time.monotonic() < deadline:
+        wanted = self._input.end - _BEGUN_CHARACTER
+        while await self._offset_in_log(http) < wanted and time.monotonic() < deadline:  # noqa: ASYNC110  not our process
             await asyncio.sleep(self._settings.look_seconds)
 
     async def _offset_in_log(self, http: aiohttp.ClientSession) -> int:

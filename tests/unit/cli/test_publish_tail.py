@@ -170,7 +170,7 @@ class TestPublish:
     async def test_standard_input_is_published_as_it_arrives(self) -> None:
         log = FakeLog()
         async with serving_log(log) as url:
-            process = await start("publish", "s", "--run", "r", "--json", "--url", url)
+            process = await start("publish", "s", "--push", "--run", "r", "--json", "--url", url)
             assert process.stdin is not None
             process.stdin.write("no line break é".encode()[:-1])
             async with asyncio.timeout(20):
@@ -188,7 +188,7 @@ class TestPublish:
         data = "".join(f"data: {json.dumps(line)}\n\n" for line in lines) + "data: [DONE]\n\n"
         log = FakeLog()
         async with serving_log(log) as url:
-            finished = await run("publish", "s", "-", "--dialect", "openai", "--url", url, data=data.encode())
+            finished = await run("publish", "s", "--push", "-", "--dialect", "openai", "--url", url, data=data.encode())
 
         assert (finished.code, log.texts) == (0, ["run_start", "a", "b", "c", "run_end"])
         assert "complete, 3 bytes of text, 5 messages" in finished.err
@@ -204,7 +204,7 @@ class TestPublish:
         data = json.dumps({"choices": [{"delta": {"content": "a"}}]}) + "\n" + last
         log = FakeLog()
         async with serving_log(log) as url:
-            finished = await run("publish", "s", "--dialect", "openai", "--url", url, data=data.encode())
+            finished = await run("publish", "s", "--push", "--dialect", "openai", "--url", url, data=data.encode())
 
         assert (finished.code, log.texts) == (2, ["run_start", "a", "run_end"])
         assert log.messages[-1]["reason"] == reason
@@ -215,7 +215,7 @@ class TestPublish:
         file.write_text("one two é three")
         log = FakeLog()
         async with serving_log(log) as url:
-            finished = await run("publish", "s", str(file), "--tokens-per-second", "200", "--url", url)
+            finished = await run("publish", "s", "--push", str(file), "--tokens-per-second", "200", "--url", url)
 
         assert finished.code == 0
         assert log.texts == ["run_start", "one ", "two ", "é t", "hree", "run_end"]
@@ -223,7 +223,7 @@ class TestPublish:
     async def test_an_interrupt_ends_the_run_in_the_log(self) -> None:
         log = FakeLog()
         async with serving_log(log) as url:
-            process = await start("publish", "s", "--url", url)
+            process = await start("publish", "s", "--push", "--url", url)
             assert process.stdin is not None
             process.stdin.write(b"a")
             async with asyncio.timeout(20):
