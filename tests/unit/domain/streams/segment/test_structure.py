@@ -173,8 +173,10 @@ def test_an_object_that_comes_slowly_is_known_once_its_type_is() -> None:
 
 
 def test_headings_items_and_tables_stay_whole() -> None:
-    text = "# A. B! C\nText one. Text two.\n\n- Item one. Still it.\n* Item\n  goes. On\n    2) Sub. Item\n"
+    text = (
+        "# A. B! C\nText one. Text two.\n\n- Item one. Still it.\n* Item\n  goes. On\n    2) Sub. Item\n"
         "| a. | b |\n|----|---|\n| c. D | |\nEnd.\n"
+    )
 
     assert texts_of("structure", text) == [
         "# A. B! C\n",
