@@ -12,6 +12,7 @@ import msgspec
 import structlog
 from aiohttp import hdrs, web
 
+from gateway.adapters.http.escapes import check_escapes
 from gateway.adapters.http.origins import Origins
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import InvalidId
@@ -86,6 +87,7 @@ def border(origins: Origins | None, rng: random.Random) -> Any:
                 origin = origins.check(request.headers)
                 if origin is not None and request.method == hdrs.METH_OPTIONS:
                     return web.Response(status=204, headers=origins.preflight(origin))
+            check_escapes(request)
             response = await handler(request)
         except Exception as exc:
             error = error_of(exc)

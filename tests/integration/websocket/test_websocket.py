@@ -15,6 +15,7 @@ from typing import Any
 import aiohttp
 import jwt
 import pytest
+from yarl import URL
 
 from gateway.adapters.http.link import RelayWebSocket, WebSocketLink
 from gateway.app.compose import Gateway
@@ -374,6 +375,24 @@ async def test_a_missing_client_is_named(world: World) -> None:
     status, body = await world.ask("/v1/sessions/chat-1/ws")
 
     assert (status, body["error"]["details"]["parameters"]) == (400, {"client": "is missing"})
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("/v1/sessions/%ff%fe/ws?client=c1", "session"), ("/relay?sid=%ff", "sid"), ("/relay?sid=a&client=%zz", "client")],
+)
+async def test_an_id_that_is_no_text_is_refused_before_the_upgrade(
+    world: World, server: Server, path: str, name: str
+) -> None:
+    url = URL(world.url + path, encoded=True)
+    async with world.http.get(url) as response:
+        body = await response.json()
+    with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
+        await world.http.ws_connect(url)
+
+    assert caught.value.status == response.status == 400
+    assert body["error"]["details"]["parameters"].keys() == {name}
+    assert not server.admin.keys("rr:{*")
 
 
 async def test_the_decision_without_an_upgrade_claims_nothing(world: World, server: Server) -> None:

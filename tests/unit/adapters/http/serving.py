@@ -8,6 +8,7 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
+from yarl import URL
 
 from gateway.adapters.auth import TokenAuthenticator, load_key_ring
 from gateway.adapters.http.admin import AdminApi
@@ -64,13 +65,13 @@ class Served:
         return await self.ask("POST", path, json=body, **more)
 
     async def ask(
-        self, method: str, path: str, *, token: str | None = None, **more: Any
+        self, method: str, path: str | URL, *, token: str | None = None, **more: Any
     ) -> tuple[int, Any, Mapping[str, str]]:
-        """Status, decoded body, headers. `path` may be a whole URL."""
+        """Status, decoded body, headers. `path` may be a whole URL, as a URL one that is sent as it is."""
         headers = dict(more.pop("headers", {}))
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
-        url = path if path.startswith("http") else self.url + path
+        url = path if isinstance(path, URL) or path.startswith("http") else self.url + path
         async with self.http.request(method, url, headers=headers, **more) as response:
             is_json = response.content_type == "application/json"
             return response.status, await (response.json() if is_json else response.text()), response.headers

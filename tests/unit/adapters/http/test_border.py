@@ -7,10 +7,12 @@ import logging
 import random
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 import aiohttp
 import pytest
 import structlog
+from yarl import URL
 
 from gateway.adapters.http.errors import error_response
 from gateway.adapters.logs import set_up_logs
@@ -71,6 +73,41 @@ async def test_unknown_paths_and_methods_are_answered_as_json() -> None:
     assert error_of(path) == (404, "not_found", {})
     assert error_of(method) == (405, "method_not_allowed", {"allowed": ["DELETE", "GET", "HEAD"]})
     assert method[2]["Allow"] == "DELETE, GET, HEAD"
+
+
+@pytest.mark.parametrize("bad", ["%ff%fe", "%ED%A0%80", "a%", "a%z1", "%c3"])
+@pytest.mark.parametrize(
+    ("method", "path", "name"),
+    [
+        ("GET", "/v1/sessions/{}/ws", "session"),
+        ("POST", "/v1/sessions/{}/push", "session"),
+        ("GET", "/v1/sessions/{}", "session"),
+        ("DELETE", "/v1/sessions/{}", "session"),
+        ("POST", "/v1/sessions/a/producers/{}", "name"),
+        ("POST", "/v1/users/{}/push", "user"),
+        ("GET", "/relay?sid={}&client=a", "sid"),
+        ("GET", "/relay?sid=a&client={}", "client"),
+        ("GET", "/relay?sid=a&{}=1", None),
+    ],
+)
+async def test_what_is_no_percent_encoded_text_is_refused_by_name(method: str, path: str, name: str, bad: str) -> None:
+    """Decoded all the same, two different spellings would be one id."""
+    async with serving() as served:
+        answer = await served.ask(method, URL(served.url + path.format(bad), encoded=True))
+
+    status, code, details = error_of(answer)
+    assert (status, code) == (400, "bad_request")
+    assert len(details["parameters"]) == 1
+    assert name is None or set(details["parameters"]) == {name}
+    assert bad not in json.dumps(answer[1]) or name is None
+
+
+@pytest.mark.parametrize("good", ["%C3%A4", "a%2Fb", "100%25", "%25ff", "a+b"])
+async def test_percent_encoded_text_passes(good: str) -> None:
+    async with serving() as served:
+        status, body, _ = await served.ask("GET", URL(f"{served.url}/v1/sessions/{good}/ws?sid={good}", encoded=True))
+
+    assert (200, {"session": unquote(good)}) == (status, body)
 
 
 async def test_a_fault_of_ours_says_nothing_and_is_logged_without_secrets(logged: io.StringIO) -> None:
