@@ -163,13 +163,15 @@ class ClientControl:
             item=item,
             item_id=item_id,
         )
-        outcome, _ = await self.attempts.noted(
+        outcome, was_unknown = await self.attempts.noted(
             lambda: self.deadlines.note(by.session, int(self.outbox.retry_seconds * 1000)),
             lambda due_ms: self.runs.stop_run(replace(request, due_ms=due_ms)),
             _is_stale,
         )
         if isinstance(outcome, RunRefused):
             raise _refusal(outcome)
+        # An attempt that was not heard may have been the one that ended it.
+        outcome = replace(outcome, is_new=outcome.is_new or was_unknown)
         if outcome.is_new:
             self.outboxes.poke(by.session)
             published = Appended((), outcome.line, outcome.head, bool(outcome.gateways), outcome.gateways)

@@ -97,18 +97,20 @@ class Inputs:
 
     async def _accept(self, request: InputRequest, number: int) -> dict[str, Any]:
         session = request.session
-        outcome, _ = await self.attempts.noted(
+        outcome, was_unknown = await self.attempts.noted(
             lambda: self.deadlines.note(session, int(self.outbox.retry_seconds * 1000)),
             lambda due_ms: self.exchange.accept_input(replace(request, due_ms=due_ms)),
             _is_stale,
         )
         if isinstance(outcome, InputRefused):
             raise _refusal(outcome, number)
+        is_repeat = outcome.is_repeat and not was_unknown  # an attempt that was not heard may have been the first
         if not outcome.is_repeat:
             self.notes.note(session, _published(outcome))
+        if not is_repeat:
             self.outboxes.poke(session)
         accepted = {"kind": "accepted", "what": "input", "seq": number, "input_seq": outcome.number}
-        return accepted | ({"repeat": True} if outcome.is_repeat else {})
+        return accepted | ({"repeat": True} if is_repeat else {})
 
 
 def _published(accepted: InputAccepted) -> Appended:

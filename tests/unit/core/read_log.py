@@ -26,6 +26,7 @@ from gateway.ports import (
     Origin,
     Page,
     RenewClient,
+    RouteInfo,
     RunBrief,
     RunStore,
     RunText,
@@ -75,6 +76,7 @@ class ReadLog:
     kept: dict[int, bytes] = field(default_factory=dict)
     cuts: dict[ClientId, tuple[Cut, ...]] = field(default_factory=dict)
     asks: tuple[bytes, ...] = ()
+    route_infos: tuple[RouteInfo, ...] = ()
     kept_from: int | None = None
     text_reads: list[tuple[str, int]] = field(default_factory=list)
     on_text_read: Callable[[], None] = lambda: None
@@ -248,7 +250,7 @@ class ReadLog:
     async def info(self, session: SessionRef) -> SessionInfo | None:
         assert session == self.ref
         self._fail()
-        return SessionInfo(self.log, None, self.lost + 1, 0, 0, ()) if self.exists else None
+        return SessionInfo(self.log, None, self.lost + 1, 0, 0, self.route_infos) if self.exists else None
 
     # ---- ports.RunStore, for what is rebuilt -----------------------------------------------------------------
 

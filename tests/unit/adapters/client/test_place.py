@@ -5,7 +5,7 @@ import pytest
 from gateway.adapters.client.frames import BadFrame, decode_frame
 from gateway.adapters.client.place import Offer, Place
 from gateway.domain.wire.cursor import Cursor
-from tests.unit.adapters.client.frame_texts import control, delta, gap, message, welcome
+from tests.unit.adapters.client.frame_texts import LINE, control, delta, gap, message, welcome
 
 
 def place_at(seq: int) -> Place:
@@ -120,3 +120,13 @@ def test_unknown_fields_and_kinds_pass_through() -> None:
 
     assert (frame.kind, frame.seq, frame.first_seq, frame.run, frame.text, frame.at) == ("later", 3, 3, None, "", None)
     assert decode_frame(message(1, {"kind": "data"})).is_control is False
+
+
+def test_the_last_part_of_a_snapshot_names_the_position() -> None:
+    place = Place()
+    place.follow(decode_frame(welcome(3)))
+    place.follow(decode_frame(control("snapshot", run="r", text="", at=0, cursor=f"{LINE}.9")))
+    offers = [place.offer(decode_frame(message(10, {"kind": "cut", "run": "r"})))]
+
+    assert offers == [Offer.NEXT]
+    assert (place.seq, place.tally.snapshots, place.tally.missing) == (10, 1, 0)

@@ -3,13 +3,14 @@
 import hashlib
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.adapters.client import texts as texts_module
 from gateway.adapters.client.frames import decode_frame
 from gateway.adapters.client.texts import ENDED_RUNS_KEPT, Change, Ended, RunText, RunTexts, Shown
-from tests.unit.adapters.client.frame_texts import delta, gap, message
+from tests.unit.adapters.client.frame_texts import control, delta, gap, message
 
 
 def apply(texts: RunTexts, *frames: str) -> list[Change]:
@@ -210,3 +211,53 @@ def test_any_cut_followed_by_the_same_text_shows_it_once(text: str, cut: int, st
 
     assert out == more
     assert run.fields() == sums(more)
+
+
+# ---- snapshots, code and cuts ---------------------------------------------------------------------------------------
+
+START = {"kind": "run_start", "run": "r"}
+
+
+def part(text: str, at: int, **fields: Any) -> str:
+    return control("snapshot", **{"run": "r", "track": "text", "at": at, "text": text, "last": False} | fields)
+
+
+def test_a_snapshot_shows_only_what_is_new_and_its_end_is_compared() -> None:
+    told = {**START, "kind": "run_end", "reason": "complete", **sums("añbcd")}
+    changes = apply(
+        RunTexts(),
+        start(1),
+        delta(2, "añ", 0),
+        part("añb", 0, start=START),
+        part("cd", 4, last=True, end=told),
+    )
+
+    assert shown(changes) == "añb"
+    assert changes[-1] == Ended("r", "complete", True, "cd")
+
+
+def test_a_snapshot_from_nothing_then_the_log() -> None:
+    changes = apply(RunTexts(), part("abc", 0, start=START, last=True), delta(9, "cde", 2), end(10, "abcde"))
+
+    assert shown(changes) == "abcde"
+    assert changes[-1] == Ended("r", "complete", True)
+
+
+def test_code_is_part_of_the_text() -> None:
+    code = {"kind": "code_block", "run": "r", "block": 1, "language": "py", "text": "x = 1\n", "at": 3}
+    changes = apply(RunTexts(), start(1), delta(2, "So ", 0), message(3, code), end(4, "So x = 1\n"))
+
+    assert changes[-1] == Ended("r", "complete", True)
+
+
+@pytest.mark.parametrize("fields", [{"partial": True, "bytes": 9}, {"cut": True}])
+def test_a_text_that_is_not_whole_proves_nothing(fields: dict[str, Any]) -> None:
+    changes = apply(RunTexts(), part("abc", 0, start=START, last=True, **fields), end(9, "abcdefghi"))
+
+    assert changes[-1] == Ended("r", "complete", None)
+
+
+def test_a_cut_run_is_not_compared() -> None:
+    changes = apply(RunTexts(), start(1), message(2, {"kind": "cut", "run": "r"}), end(3, "abc"))
+
+    assert changes[-1] == Ended("r", "complete", None)
