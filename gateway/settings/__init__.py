@@ -19,6 +19,7 @@ from gateway.settings.exchange import (
 from gateway.settings.hooks import HookSettings, HooksSettings
 from gateway.settings.redis import RedisSettings, hidden_url
 from gateway.settings.runs import RunSettings
+from gateway.settings.segments import SegmentSettings
 from gateway.settings.server import LogSettings, ReadinessSettings, ServerSettings, is_loopback, problems_of_exposure
 from gateway.settings.sizes import LimitSettings, RetentionSettings
 from gateway.settings.timing import BusSettings, DrainSettings, LivenessSettings, MemberSettings, RouteSettings
@@ -42,6 +43,7 @@ class Settings(Topic):
     log: LogSettings = LogSettings()
     hooks: HooksSettings = HooksSettings()
     runs: RunSettings = RunSettings()
+    segments: SegmentSettings = SegmentSettings()
     order: OrderSettings = OrderSettings()
     kept: KeptSettings = KeptSettings()
     asks: AskSettings = AskSettings()
@@ -85,6 +87,7 @@ __all__ = [
     "RetentionSettings",
     "RouteSettings",
     "RunSettings",
+    "SegmentSettings",
     "ServerSettings",
     "Settings",
     "hidden_url",
