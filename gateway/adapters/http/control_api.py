@@ -3,43 +3,19 @@
 For clients that read by other ways than a WebSocket, and for what must not wait for a reconnect.
 """
 
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from aiohttp import web
 
 from gateway.adapters.http.errors import json_response
+from gateway.adapters.http.parts import Access, Control, Inputs
 from gateway.adapters.http.requests import bearer_token, read_json, session_of
-from gateway.domain.access.principal import Principal
 from gateway.domain.exchange.control import KINDS
 from gateway.domain.exchange.trace import TRACEPARENT, traceparent_of
 from gateway.domain.wire.errors import ErrorCode, RelayError
-from gateway.domain.wire.ids import ClientId, SessionId, SessionRef, UserId, check_id
+from gateway.domain.wire.ids import ClientId, check_id
 from gateway.settings import LimitSettings
-
-
-class Access(Protocol):
-    """core/access.py. Raises RelayError, StoreUnavailable."""
-
-    async def authenticate(self, token: str | None) -> Principal: ...
-
-    async def member(self, principal: Principal, session: SessionId) -> SessionRef: ...
-
-
-class Control(Protocol):
-    """core/control.py. Raises RelayError only."""
-
-    async def by_http(
-        self, session: SessionRef, client: ClientId, principal: Principal, kind: str, fields: dict[str, Any]
-    ) -> dict[str, Any]: ...
-
-
-class Inputs(Protocol):
-    """core/inputs.py. Raises RelayError only."""
-
-    async def by_http(
-        self, session: SessionRef, client: ClientId, user: UserId, number: Any, payload: Any, traceparent: str | None
-    ) -> dict[str, Any]: ...
 
 
 class _Control(msgspec.Struct):

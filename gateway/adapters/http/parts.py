@@ -9,7 +9,7 @@ from gateway.domain.streams.pieces import EndReason
 from gateway.domain.streams.run_options import StreamRequest, TokensRequest
 from gateway.domain.wire.entry import Item
 from gateway.domain.wire.errors import ErrorCode, RelayError
-from gateway.domain.wire.ids import ProducerName, RunId, SessionId, SessionRef, UserId
+from gateway.domain.wire.ids import ClientId, ProducerName, RunId, SessionId, SessionRef, UserId
 from gateway.ports import Appended, ProducerRef, Registered, RunInfo, SessionInfo
 
 
@@ -27,6 +27,8 @@ class Access(Protocol):
     async def authenticate(self, token: str | None) -> Principal: ...
 
     async def publisher(self, principal: Principal, session: SessionId) -> SessionRef: ...
+
+    async def member(self, principal: Principal, session: SessionId) -> SessionRef: ...
 
     async def info(self, principal: Principal, session: SessionId) -> SessionInfo: ...
 
@@ -108,6 +110,22 @@ class Tokens(Protocol):
     async def add(self, request: TokensRequest) -> dict[str, Any]: ...
 
 
+class Control(Protocol):
+    """core/control.py. Raises RelayError only."""
+
+    async def by_http(
+        self, session: SessionRef, client: ClientId, principal: Principal, kind: str, fields: dict[str, Any]
+    ) -> dict[str, Any]: ...
+
+
+class Inputs(Protocol):
+    """core/inputs.py. Raises RelayError only."""
+
+    async def by_http(
+        self, session: SessionRef, client: ClientId, user: UserId, number: Any, payload: Any, traceparent: str | None
+    ) -> dict[str, Any]: ...
+
+
 class Delivery(Protocol):
     @property
     def session(self) -> SessionId: ...
@@ -133,6 +151,20 @@ class PublicParts(NamedTuple):
     user_push: UserPush
     runs: Runs | None = None
     tokens: Tokens | None = None
+    control: Control | None = None
+    inputs: Inputs | None = None
 
 
-__all__ = ["Access", "Delivery", "Ingest", "OpenIngest", "PublicParts", "Runs", "Ticket", "Tokens", "UserPush"]
+__all__ = [
+    "Access",
+    "Control",
+    "Delivery",
+    "Ingest",
+    "Inputs",
+    "OpenIngest",
+    "PublicParts",
+    "Runs",
+    "Ticket",
+    "Tokens",
+    "UserPush",
+]
