@@ -82,6 +82,7 @@ from gateway.ports.runs import (
     StopRun,
     Track,
 )
+from gateway.ports.webhook import Posted, PostOutcome, WebhookPoster
 
 __all__ = [
     "DUE_SHARDS",
@@ -134,6 +135,8 @@ __all__ = [
     "Origin",
     "OutboxItem",
     "Page",
+    "PostOutcome",
+    "Posted",
     "ProducerRef",
     "Registered",
     "RenewClient",
@@ -160,4 +163,5 @@ __all__ = [
     "StoreUnavailable",
     "SweepResult",
     "Track",
+    "WebhookPoster",
 ]

@@ -24,6 +24,7 @@ from gateway.settings.server import LogSettings, ReadinessSettings, ServerSettin
 from gateway.settings.sizes import LimitSettings, RetentionSettings
 from gateway.settings.timing import BusSettings, DrainSettings, LivenessSettings, MemberSettings, RouteSettings
 from gateway.settings.topic import Topic
+from gateway.settings.webhooks import Receiver, WebhookSettings
 
 
 class Settings(Topic):
@@ -39,6 +40,7 @@ class Settings(Topic):
     bus: BusSettings = BusSettings()
     members: MemberSettings = MemberSettings()
     drain: DrainSettings = DrainSettings()
+    webhooks: WebhookSettings = WebhookSettings()
     readiness: ReadinessSettings = ReadinessSettings()
     log: LogSettings = LogSettings()
     hooks: HooksSettings = HooksSettings()
@@ -83,6 +85,7 @@ __all__ = [
     "OrderSettings",
     "OutboxSettings",
     "ReadinessSettings",
+    "Receiver",
     "RedisSettings",
     "RetentionSettings",
     "RouteSettings",
@@ -90,6 +93,7 @@ __all__ = [
     "SegmentSettings",
     "ServerSettings",
     "Settings",
+    "WebhookSettings",
     "hidden_url",
     "is_loopback",
 ]

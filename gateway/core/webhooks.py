@@ -1,0 +1,227 @@
+"""Brings inbox items to webhook receivers: one consumer a tenant, the items of a session one after the other (G12).
+
+An item is acknowledged when its receiver said so, else it goes to the dead letters after bounded attempts. One gateway
+at a time does it for a tenant (preference only). Must never hold more items than it renews the leases of.
+"""
+
+import asyncio
+import random
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+import structlog
+
+from gateway.core.inbox import InboxDesk
+from gateway.core.sweeper import Preference
+from gateway.core.tasks import TaskOwner
+from gateway.domain.exchange.trace import trace_id
+from gateway.domain.measures import Measures
+from gateway.domain.wire.errors import RelayError
+from gateway.domain.wire.ids import GatewayId, Tenant
+from gateway.ports import InboxItem, PostOutcome, WebhookPoster
+from gateway.settings import Receiver, WebhookSettings
+
+log = structlog.get_logger()
+
+HELD_ITEMS: Final = 64
+"""Of one tenant: taken and not yet acknowledged."""
+LEASE_SECONDS: Final = 30.0
+"""A gateway that died holds its items so long."""
+EXTEND_SECONDS: Final = 10.0
+WAIT_SECONDS: Final = 20.0
+"""Of one long poll."""
+PAUSE_SECONDS: Final = 1.0
+"""After a failure of Redis, and between two looks whether we are preferred."""
+
+
+class _Head(msgspec.Struct):
+    """What we read of an item; the receiver gets it byte for byte."""
+
+    id: str
+    kind: str
+    session: str
+    traceparent: str | None = None
+
+
+_decode = msgspec.json.Decoder(_Head).decode
+
+
+@dataclass(frozen=True, slots=True)
+class _Letter:
+    item: InboxItem
+    head: _Head
+    receiver: Receiver
+
+    @property
+    def place(self) -> tuple[int, str]:
+        return self.item.shard, self.item.entry
+
+
+@dataclass(slots=True)
+class Webhooks:
+    """One per gateway. `start` once; does nothing without receivers."""
+
+    desk: InboxDesk
+    poster: WebhookPoster
+    peers: Preference
+    owner: TaskOwner
+    measures: Measures
+    gateway: GatewayId
+    settings: WebhookSettings
+    rng: random.Random
+
+    def start(self) -> None:
+        """A forever-task for each tenant that has receivers."""
+        tenants = dict.fromkeys(tenant for receiver in self.settings.receivers for tenant in receiver.tenants)
+        for tenant in tenants:
+            courier = _Courier(self, Tenant(tenant))
+            self.owner.forever("webhooks", courier.run())
+            self.owner.forever("webhook-leases", courier.keep_leases())
+
+
+@dataclass(slots=True)
+class _Courier:
+    """Of one tenant."""
+
+    hooks: Webhooks
+    tenant: Tenant
+    lanes: dict[str, deque[_Letter]] = field(default_factory=dict)
+    """Session -> what waits for its turn; the first one is under way."""
+    room: asyncio.Condition = field(default_factory=asyncio.Condition)
+    turns: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.turns = asyncio.Semaphore(self.hooks.settings.parallel)
+
+    @property
+    def held(self) -> int:
+        return sum(map(len, self.lanes.values()))
+
+    async def run(self) -> None:
+        while True:
+            if not self.hooks.peers.is_preferred(f"webhooks:{self.tenant}"):
+                await asyncio.sleep(PAUSE_SECONDS)
+                continue
+            async with self.room:
+                await self.room.wait_for(lambda: self.held < HELD_ITEMS)
+            try:
+                await self._take()
+            except RelayError as exc:
+                log.info("webhook_items_not_taken", reason=exc.message)
+                await asyncio.sleep(PAUSE_SECONDS)
+
+    async def keep_leases(self) -> None:
+        while True:
+            await asyncio.sleep(EXTEND_SECONDS)
+            places = [letter.place for lane in self.lanes.values() for letter in lane]
+            if not places:
+                continue
+            try:
+                await self.hooks.desk.extend(self.tenant, self.hooks.gateway, places)
+            except RelayError as exc:
+                log.info("webhook_leases_not_extended", reason=exc.message)
+
+    async def _take(self) -> None:
+        items = await self.hooks.desk.take(
+            self.tenant, self.hooks.gateway, HELD_ITEMS - self.held, LEASE_SECONDS, WAIT_SECONDS
+        )
+        unwanted = []
+        for item in items:
+            try:
+                letter = self._letter(item)
+            except msgspec.DecodeError:
+                log.exception("inbox_item_unreadable")
+                await self.hooks.desk.bury(self.tenant, [(item.shard, item.entry)], "not readable")
+                continue
+            if letter is None:
+                unwanted.append((item.shard, item.entry))
+            elif not any(letter.place == held.place for held in self.lanes.get(letter.head.session, ())):
+                self._queue(letter)
+        if unwanted:
+            await self.hooks.desk.ack(self.tenant, unwanted)
+            self.hooks.measures.webhook_items["skipped"] += len(unwanted)
+
+    def _letter(self, item: InboxItem) -> _Letter | None:
+        """None: no receiver wants it. Raises msgspec.DecodeError."""
+        head = _decode(item.item)
+        for receiver in self.hooks.settings.receivers:
+            if self.tenant in receiver.tenants and head.kind in receiver.kinds:
+                return _Letter(item, head, receiver)
+        return None
+
+    def _queue(self, letter: _Letter) -> None:
+        lane = self.lanes.get(letter.head.session)
+        if lane is not None:
+            lane.append(letter)
+            return
+        self.lanes[letter.head.session] = deque([letter])
+        self.hooks.owner.start("webhook", self._work(letter.head.session))
+
+    async def _work(self, session: str) -> None:
+        """The items of one session, in order."""
+        lane = self.lanes[session]
+        try:
+            while lane:
+                await self._deliver(lane[0])
+                lane.popleft()
+                await self._tell_room()
+        finally:
+            # Cut short: the leases end by themselves, and the next gateway goes on.
+            self.lanes.pop(session, None)
+
+    async def _tell_room(self) -> None:
+        async with self.room:
+            self.room.notify_all()
+
+    async def _deliver(self, letter: _Letter) -> None:
+        """Returns when it is acknowledged or buried; if Redis did not hear that, it comes again."""
+        attempts = letter.receiver.attempts
+        detail = ""
+        for attempt in range(1, attempts + 1):
+            async with self.turns:
+                posted = await self.hooks.poster.post(
+                    letter.receiver,
+                    letter.item.item,
+                    item_id=letter.head.id,
+                    attempt=attempt,
+                    traceparent=letter.head.traceparent,
+                )
+            self.hooks.measures.webhook_posts[posted.outcome.value] += 1
+            if posted.outcome is PostOutcome.OK:
+                await self._end(letter, None)
+                return
+            detail = posted.detail
+            if attempt == 1:
+                log.warning(
+                    "webhook_failed", receiver=letter.receiver.name, detail=detail, trace_id=self._trace(letter)
+                )
+            if attempt < attempts:
+                await asyncio.sleep(self._pause_seconds(attempt, posted.after_seconds))
+        log.error("webhook_gave_up", receiver=letter.receiver.name, detail=detail, trace_id=self._trace(letter))
+        await self._end(letter, f"webhook {letter.receiver.name}: {detail} after {attempts} attempts")
+
+    async def _end(self, letter: _Letter, reason: str | None) -> None:
+        try:
+            if reason is None:
+                await self.hooks.desk.ack(self.tenant, [letter.place])
+            else:
+                await self.hooks.desk.bury(self.tenant, [letter.place], reason)
+        except RelayError as exc:
+            log.info("webhook_outcome_not_stored", reason=exc.message)
+            return
+        self.hooks.measures.webhook_items["delivered" if reason is None else "dead"] += 1
+
+    def _pause_seconds(self, attempt: int, at_least_seconds: float) -> float:
+        """Full jitter; the receiver's own word is a lower bound."""
+        settings = self.hooks.settings
+        ceiling = min(settings.max_backoff_seconds, settings.backoff_seconds * 2 ** min(attempt - 1, 30))
+        return at_least_seconds + self.hooks.rng.uniform(0, ceiling)
+
+    @staticmethod
+    def _trace(letter: _Letter) -> str | None:
+        return trace_id(letter.head.traceparent)
+
+
+__all__ = ["HELD_ITEMS", "LEASE_SECONDS", "Webhooks"]
