@@ -12,6 +12,7 @@ from gateway.core.attempts import Attempts
 from gateway.core.connection import Connection
 from gateway.core.ingest import AppendNotes
 from gateway.core.rates import Rates
+from gateway.domain.access.principal import Principal
 from gateway.domain.exchange.control import InputMessage, read_input
 from gateway.domain.exchange.items import ItemKind, encode_item, input_item_id
 from gateway.domain.wire.errors import ErrorCode, RelayError
@@ -59,13 +60,21 @@ class Inputs:
         )
 
     async def by_http(
-        self, session: SessionRef, client: ClientId, user: UserId, number: Any, payload: Any, traceparent: str | None
+        self,
+        session: SessionRef,
+        client: ClientId,
+        principal: Principal,
+        number: Any,
+        payload: Any,
+        traceparent: str | None,
     ) -> dict[str, Any]:
         """The same for a client that needs no connection. The caller has checked who it is."""
-        message = self._read(session, client, user, number, payload)
+        message = self._read(session, client, principal.user, number, payload)
         if message.traceparent is None:
             message = replace(message, traceparent=traceparent)
-        return await self._accept(self._request(session, client, user, message), message.number)
+        request = self._request(session, client, principal.user, message)
+        may_create = principal.may_create(session.session)
+        return await self._accept(replace(request, may_create=may_create), message.number)
 
     def _read(self, session: SessionRef, client: ClientId, user: UserId, number: Any, payload: Any) -> InputMessage:
         wait = self.rates.take((session.key, client))

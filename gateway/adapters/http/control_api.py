@@ -61,7 +61,7 @@ class ControlApi:
         ref = await self._access.member(principal, session_of(request))
         body = await read_json(request, _input_decoder, self._max_bytes)
         trace = traceparent_of(request.headers.get(TRACEPARENT))
-        accepted = await self._inputs.by_http(ref, _client(body.client), principal.user, body.seq, body.payload, trace)
+        accepted = await self._inputs.by_http(ref, _client(body.client), principal, body.seq, body.payload, trace)
         return json_response(_answer(accepted) | {"repeat": accepted.get("repeat", False)})
 
 

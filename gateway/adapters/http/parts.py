@@ -122,7 +122,13 @@ class Inputs(Protocol):
     """core/inputs.py. Raises RelayError only."""
 
     async def by_http(
-        self, session: SessionRef, client: ClientId, user: UserId, number: Any, payload: Any, traceparent: str | None
+        self,
+        session: SessionRef,
+        client: ClientId,
+        principal: Principal,
+        number: Any,
+        payload: Any,
+        traceparent: str | None,
     ) -> dict[str, Any]: ...
 
 

@@ -11,7 +11,7 @@ from gateway.adapters.http.parts import PublicParts
 from gateway.adapters.http.server import Listener, build_public_app
 from gateway.domain.access.principal import Principal
 from gateway.domain.wire.errors import ErrorCode, RelayError
-from gateway.domain.wire.ids import ClientId, SessionRef, UserId
+from gateway.domain.wire.ids import ClientId, SessionRef
 from gateway.settings import LimitSettings, ServerSettings
 from tests.unit.adapters.http.serving import AUTH, Served, serving
 from tests.unit.adapters.http.test_producer_api import token
@@ -40,9 +40,15 @@ class Controls(Said):
 
 class Inputs(Said):
     async def by_http(
-        self, session: SessionRef, client: ClientId, user: UserId, number: Any, payload: Any, traceparent: str | None
+        self,
+        session: SessionRef,
+        client: ClientId,
+        principal: Principal,
+        number: Any,
+        payload: Any,
+        traceparent: str | None,
     ) -> dict[str, Any]:
-        self._note(session.session, client, user, number, payload, traceparent)
+        self._note(session.session, client, principal.user, number, payload, traceparent)
         return {"kind": "accepted", "what": "input", "seq": number, "input_seq": number}
 
 
