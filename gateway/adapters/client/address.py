@@ -49,6 +49,11 @@ def run_url(base: str, session: str, run: str, path: str, query: dict[str, str])
     return _url(base, _HTTP_SCHEMES, path, query)
 
 
+def inbox_url(base: str, what: str) -> URL:
+    """`what`: the path below `/v1/inbox` with its query; empty for the inbox itself."""
+    return _url(base, _HTTP_SCHEMES, f"/v1/inbox/{what}".rstrip("/"), {})
+
+
 def _url(base: str, schemes: dict[str, str], path: str, query: dict[str, str]) -> URL:
     parts = urlsplit(base)
     text = f"{schemes[parts.scheme]}://{parts.netloc}{parts.path.rstrip('/')}{path}"
@@ -69,6 +74,7 @@ __all__ = [
     "BadAddress",
     "check_base",
     "decision_url",
+    "inbox_url",
     "producer_url",
     "push_url",
     "retry_after_seconds",
