@@ -12,8 +12,10 @@ import msgspec
 from aiohttp import ClientPayloadError, web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from gateway.adapters.http.body_feed import BodyFeed
 from gateway.adapters.http.errors import error_response, json_response
 from gateway.adapters.http.parts import Access, OpenIngest, Runs, Tokens
+from gateway.adapters.http.protocol import HttpProtocol
 from gateway.adapters.http.requests import bearer_token, read_json, session_of
 from gateway.adapters.http.runs_query import (
     CancelBody,
@@ -129,17 +131,15 @@ class RunsApi:
 async def _read(request: web.Request, ingest: OpenIngest) -> RelayError | None:
     """Feed the body as it arrives, to its end. What is told when the ingest was stopped, or the body broke off."""
     loop = asyncio.get_running_loop()
-    read, feed = request.content.readany, ingest.feed
+    protocol = request.protocol
+    if not isinstance(protocol, HttpProtocol):
+        raise TypeError("runs are served by our own listener only")
     reading = asyncio.timeout(None)
     try:
         async with reading:
             ingest.on_stop(lambda: reading.reschedule(loop.time()))
-            while data := await read():
-                feed(data)
-                if ingest.is_over:
-                    break
-                if ingest.is_full:
-                    await ingest.room()
+            with BodyFeed(protocol, request.content, ingest) as feed:
+                await feed.run()
     except _BROKEN:
         if reading.expired():
             return await ingest.conclude()

@@ -112,7 +112,8 @@ class LineDialect(ABC):
             return []
         for line in self._splitter.feed(data):
             self._line_number += 1
-            self._take(line)
+            if line or self._is_error_event:  # half of an event stream's lines are empty, and say no more than this
+                self._take(line)
         if self._splitter.is_too_long:
             self._line_number += 1
             self._refuse_length()
@@ -219,6 +220,8 @@ class LineDialect(ABC):
 
     def _payload_of(self, line: bytes) -> bytes:
         """The JSON of a line; empty for blanks, comments, `[DONE]` and the other fields of an event stream."""
+        if line[:7] == b"data: {" and self._IS_FRAMED and not self._is_error_event:
+            return line[6:]  # nearly every line; blanks at its end are no matter to JSON
         if not self._IS_FRAMED or line[:1] == b"{":
             return line.strip(_BLANKS)
         name, _, value = line.partition(b":")

@@ -1,0 +1,82 @@
+"""Feeds a request's body to an open ingest as it arrives: from the connection's own callback, without a task a chunk.
+
+Owns when reading stops: while the ingest is full the bytes stay in aiohttp's reader, which then stops the sender.
+Called by the stream's handler, which waits here until the body ended, broke off, or the ingest wants no more.
+"""
+
+import asyncio
+
+from aiohttp.streams import StreamReader
+
+from gateway.adapters.http.parts import OpenIngest
+from gateway.adapters.http.protocol import HttpProtocol
+
+
+class BodyFeed:
+    """Of one request. Use as a context: outside of it the protocol has no sink."""
+
+    def __init__(self, protocol: HttpProtocol, content: StreamReader, ingest: OpenIngest) -> None:
+        self._protocol = protocol
+        self._read = content.read_nowait
+        self._content = content
+        self._ingest = ingest
+        self._feed = ingest.feed
+        self._waiter: asyncio.Future[None] | None = None
+        self._is_waiting_for_room = False
+        self._failure: BaseException | None = None
+        self._is_done = False
+
+    def __enter__(self) -> Self:
+        self._protocol.sink = self._look
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._protocol.sink = None
+
+    async def run(self) -> None:
+        """Until the body came to its end or the ingest wants no more. Raises what the reader does when it broke off."""
+        self._look()
+        while not self._is_done:
+            if self._ingest.is_full:
+                self._is_waiting_for_room = True
+                await self._ingest.room()
+                self._is_waiting_for_room = False
+                self._look()
+            else:
+                self._waiter = asyncio.get_running_loop().create_future()
+                await self._waiter
+        if self._failure is not None:
+            raise self._failure
+
+    def _look(self) -> None:
+        """Something arrived, or the connection ended."""
+        if self._is_waiting_for_room or self._is_done:
+            return
+        content = self._content
+        failure = content.exception()
+        if failure is not None:
+            self._end(failure)
+            return
+        data = self._read()
+        if data:
+            self._feed(data)
+            if self._ingest.is_over:
+                self._end(None)
+                return
+            if self._ingest.is_full:
+                self._wake()
+        if content.at_eof():
+            self._end(None)
+
+    def _end(self, failure: BaseException | None) -> None:
+        self._failure = failure
+        self._is_done = True
+        self._wake()
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+
+__all__ = ["BodyFeed"]
