@@ -10,7 +10,7 @@ from gateway.core.hub import Hub
 from gateway.core.ingest import Ingest
 from gateway.domain.measures import Gauges
 from gateway.domain.wire.ids import GatewayId
-from gateway.ports import Clock, Directory
+from gateway.ports import Clock, Directory, InboxLag
 
 MAX_LISTED = 200
 """Connections that the status lists; the counts are of all."""
@@ -18,13 +18,14 @@ MAX_LISTED = 200
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """One per gateway. The three callables say how its surroundings are."""
+    """One per gateway. The callables say how its surroundings are."""
 
     hub: Hub
     ingest: Ingest
     is_redis_up: Callable[[], bool]
     is_subscribed: Callable[[], bool]
     is_draining: Callable[[], bool]
+    inbox: Callable[[], InboxLag] = lambda: InboxLag(0, 0, 0)
 
     def read(self) -> Gauges:
         states: Counter[str] = Counter()
@@ -34,6 +35,7 @@ class Gauge:
             unsent_bytes += connection.unsent_bytes
             unacked_bytes += connection.unacked_bytes
             behind_messages += _behind(connection)
+        inbox = self.inbox()
         return Gauges(
             connections=dict(states),
             sessions=len(self.hub.sessions),
@@ -44,6 +46,9 @@ class Gauge:
             is_redis_up=self.is_redis_up(),
             is_subscribed=self.is_subscribed(),
             is_draining=self.is_draining(),
+            inbox_waiting=inbox.waiting,
+            inbox_dead=inbox.dead,
+            inbox_oldest_seconds=inbox.oldest_ms / 1000,
         )
 
 

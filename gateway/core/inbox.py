@@ -16,6 +16,7 @@ from gateway.core.waits import Waits
 from gateway.domain.access.principal import Principal
 from gateway.domain.access.rules import require_consume
 from gateway.domain.measures import Measures
+from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import GatewayId, Tenant
 from gateway.ports import Clock, Inbox, InboxItem, InboxLag, StoreUnavailable
 from gateway.settings import InboxSettings
@@ -66,11 +67,16 @@ class InboxDesk:
     ) -> list[InboxItem]:
         """What there is, at most `limit`; when there is nothing, what comes within `wait_seconds`.
 
-        One attempt each: items whose answer is lost come again when their lease ends.
+        Items whose answer is lost come again when their lease ends. RelayError BAD_REQUEST: out of the limits.
         """
+        longest, most = self.settings.max_lease_seconds, self.settings.take_items
+        lease_seconds = self.settings.lease_seconds if lease_seconds is None else lease_seconds
+        if not 1 <= limit <= most:
+            raise RelayError(ErrorCode.BAD_REQUEST, f"max must be 1 to {most}")
+        if not 1 <= lease_seconds <= longest:
+            raise RelayError(ErrorCode.BAD_REQUEST, f"lease_ms must be 1000 to {longest * 1000:.0f}")
         self._note_use(tenant)
-        limit = min(limit, self.settings.take_items)
-        lease_ms = int(min(lease_seconds or self.settings.lease_seconds, self.settings.max_lease_seconds) * 1000)
+        lease_ms = int(lease_seconds * 1000)
         seconds = min(max(0.0, wait_seconds), MAX_WAIT_SECONDS)
         with self.waits.waiting(tenant, self.clock, seconds) as wait:
             while True:

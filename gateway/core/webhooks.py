@@ -124,9 +124,9 @@ class _Courier:
                 log.info("webhook_leases_not_extended", reason=exc.message)
 
     async def _take(self) -> None:
-        items = await self.hooks.desk.take(
-            self.tenant, self.hooks.gateway, HELD_ITEMS - self.held, LEASE_SECONDS, WAIT_SECONDS
-        )
+        room = min(HELD_ITEMS - self.held, self.hooks.desk.settings.take_items)
+        lease_seconds = min(LEASE_SECONDS, self.hooks.desk.settings.max_lease_seconds)
+        items = await self.hooks.desk.take(self.tenant, self.hooks.gateway, room, lease_seconds, WAIT_SECONDS)
         unwanted = []
         for item in items:
             try:

@@ -15,7 +15,7 @@ from gateway.adapters.http.requests import bearer_token, read_json
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import Tenant, check_id
 from gateway.ports import InboxItem
-from gateway.settings import InboxSettings, LimitSettings
+from gateway.settings import LimitSettings
 
 MAX_RECEIPTS = 1_000
 DEFAULT_DEAD = 100
@@ -46,10 +46,9 @@ _redrive_decoder = msgspec.json.Decoder(_Redrive)
 class InboxApi:
     """Handlers of one gateway."""
 
-    def __init__(self, access: Access, desk: InboxDesk, settings: InboxSettings, limits: LimitSettings) -> None:
+    def __init__(self, access: Access, desk: InboxDesk, limits: LimitSettings) -> None:
         self._access = access
         self._desk = desk
-        self._settings = settings
         self._limits = limits
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -65,11 +64,6 @@ class InboxApi:
         tenant = await self._tenant(request)
         body = await read_json(request, _take_decoder, self._limits.message_bytes)
         check_id(body.consumer, "consumer")
-        if not 1 <= body.max <= self._settings.take_items:
-            _refuse(f"max must be 1 to {self._settings.take_items}")
-        longest_ms = int(self._settings.max_lease_seconds * 1000)
-        if body.lease_ms is not None and not 1_000 <= body.lease_ms <= longest_ms:
-            _refuse(f"lease_ms must be 1000 to {longest_ms}")
         lease_seconds = None if body.lease_ms is None else body.lease_ms / 1000
         items = await self._desk.take(tenant, body.consumer, body.max, lease_seconds, body.wait)
         return json_response({"items": [_item(item) for item in items]})

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
+from gateway.adapters.http.agent_parts import Asks, InboxDesk
 from gateway.domain.access.principal import Principal
 from gateway.domain.streams.pieces import EndReason
 from gateway.domain.streams.run_options import StreamRequest, TokensRequest
@@ -159,6 +160,8 @@ class PublicParts(NamedTuple):
     tokens: Tokens | None = None
     control: Control | None = None
     inputs: Inputs | None = None
+    asks: Asks | None = None
+    inbox: InboxDesk | None = None
 
 
 __all__ = [

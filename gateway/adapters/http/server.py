@@ -6,8 +6,10 @@ import random
 from aiohttp import web
 
 from gateway.adapters.http.admin import AdminApi
+from gateway.adapters.http.asks_api import AsksApi
 from gateway.adapters.http.control_api import ControlApi
 from gateway.adapters.http.errors import Handler, border
+from gateway.adapters.http.inbox_api import InboxApi
 from gateway.adapters.http.link import tune
 from gateway.adapters.http.origins import Origins
 from gateway.adapters.http.parts import PublicParts
@@ -40,6 +42,10 @@ def build_public_app(
         RunsApi(parts.access, parts.runs, parts.tokens, limits, rng).add_routes(app.router)
     if parts.control is not None and parts.inputs is not None:
         ControlApi(parts.access, parts.control, parts.inputs, limits).add_routes(app.router)
+    if parts.asks is not None:
+        AsksApi(parts.access, parts.asks, limits).add_routes(app.router)
+    if parts.inbox is not None:
+        InboxApi(parts.access, parts.inbox, limits).add_routes(app.router)
     UsersApi(parts.access, parts.user_push, limits).add_routes(app.router)
     TicketsApi(parts.access).add_routes(app.router)
     return app
