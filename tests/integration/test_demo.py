@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.app.demo.folder import DemoFolder
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
@@ -54,11 +56,13 @@ def test_a_check_breaks_things_and_finds_every_text_equal() -> None:
 
 @pytest.mark.fault
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_nothing_of_the_demo_outlives_it(how: signal.Signals) -> None:
+def test_nothing_of_the_demo_outlives_it(how: signal.Signals, tmp_path: Path) -> None:
+    """After a kill -9 its folder does, until the next demo begins."""
     demo = subprocess.Popen(
         [sys.executable, "-m", "gateway", "demo", "--check", "--seconds", "60"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     try:
         assert wait_for(lambda: len(children(demo.pid)) >= 4, 20), "Valkey and three gateways"
@@ -68,6 +72,9 @@ def test_nothing_of_the_demo_outlives_it(how: signal.Signals) -> None:
 
         assert code == (143 if how is signal.SIGTERM else -signal.SIGKILL)
         assert wait_for(lambda: not any(map(is_running, started)), 20)
+        assert len(list(tmp_path.iterdir())) == (how is signal.SIGKILL)
+        DemoFolder.make(tmp_path).remove()
+        assert not list(tmp_path.iterdir())
     finally:
         demo.kill()
         demo.wait()

@@ -5,14 +5,11 @@ Owns everything it starts; `close` ends it all. Shown by gateway.app.demo.web, j
 
 import asyncio
 import random
-import shutil
 import signal
-import tempfile
 import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import aclosing
-from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
@@ -23,6 +20,7 @@ from gateway.adapters.client.reader import ReaderIdentity, ReaderState, SessionR
 from gateway.adapters.client.settings import BackoffSettings, PublisherSettings, ReaderSettings
 from gateway.adapters.client.texts import Ended, RunTexts, Shown
 from gateway.adapters.embedded import EmbeddedServer
+from gateway.app.demo.folder import DemoFolder
 from gateway.app.demo.gateways import GatewayProcess, Gateways
 from gateway.app.demo.relay import Relay
 from gateway.app.demo.streams import RecordedStream
@@ -108,7 +106,7 @@ class Stage:
         self._owner = owner
         self._streams = streams
         self._rng = rng
-        self._folder = Path(tempfile.mkdtemp(prefix="relayrouter-demo-"))
+        self._folder = DemoFolder.make()
         self._server: EmbeddedServer | None = None
         self._started_at = time.monotonic()
         self.session = f"demo-{token_hex(4)}"
@@ -127,10 +125,10 @@ class Stage:
     async def open(self, page_origins: Sequence[str] = ()) -> None:
         """Returns when all gateways serve and all readers are on their way. Raises OperatorError."""
         # Not in a thread: an interruption would leave it running there. Nothing else runs yet.
-        self._server = EmbeddedServer.start(self._folder / "data")
+        self._server = EmbeddedServer.start(self._folder.path / "data")
         await self.redis_relay.start()
         redis_url = f"redis://127.0.0.1:{self.redis_relay.port}/0"
-        self.gateways = Gateways(redis_url, GATEWAYS, self._folder / "gateways.log", page_origins)
+        self.gateways = Gateways(redis_url, GATEWAYS, self._folder.path / "gateways.log", page_origins)
         await self.gateways.start()
         self.relay = Relay(self.gateways.targets)
         await self.relay.start()
@@ -156,7 +154,7 @@ class Stage:
         await self.redis_relay.stop()
         if self._server is not None:
             await asyncio.to_thread(self._server.stop)
-        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        await asyncio.to_thread(self._folder.remove)
 
     # ---- the stream --------------------------------------------------------------------------------------------
 
