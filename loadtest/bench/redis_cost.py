@@ -15,7 +15,7 @@ from typing import Any
 import hiredis
 
 from gateway.adapters.redis_store import StoreScripts
-from gateway.adapters.redis_store.keys import session_keys
+from gateway.adapters.redis_store.keys import session_keys, text_keys
 from gateway.domain.wire.ids import SessionId, SessionRef, Tenant
 from gateway.settings import Settings
 from loadtest.bench.processes import valkey
@@ -25,6 +25,7 @@ ROUNDS = 3
 GATEWAY = "gateway-0-0123456789abcdef"
 SESSION = SessionRef(Tenant("default"), SessionId("chat-42"))
 KEYS = session_keys(SESSION)
+RUN = "run-1"
 BODY = ',"session_id":"chat-42","payload":{"kind":"delta","run":"run-1","text":"' + "x" * 160 + '"'
 
 Words = Sequence[Any]
@@ -95,18 +96,37 @@ def cost_us(link: Link, port: int, calls: int, make: Callable[[int], Words], war
 
 
 def appends(link: Link, scripts: StoreScripts, messages: int, *, has_run: bool) -> Callable[[int], Words]:
-    """A session with one subscribed gateway and a producer whose numbers begin at 1."""
+    """A session with one subscribed gateway and a producer whose numbers begin at 1.
+
+    `has_run`: messages of an open run, its text kept and the progress of its input stored.
+    """
     link.call("FLUSHALL")
     info = link.call("INFO", "replication")
     assert isinstance(info, bytes)
     incarnation = re.findall(rb"master_replid:(\w+)", info)[0]
     link.call("SCRIPT", "LOAD", scripts.enter.source)
     link.call("SCRIPT", "LOAD", scripts.append.source)
-    link.call("EVALSHA", scripts.enter.sha, 8, *KEYS.of_log, incarnation, "0123456789abcdefgh", "", "1", "")
+    link.call(
+        "EVALSHA", scripts.enter.sha, len(KEYS.of_log), *KEYS.of_log, incarnation, "0123456789abcdefgh", "", "1", ""
+    )
     link.call("HSET", KEYS.gws, GATEWAY, 9_999_999_999_999)
-    message = ("d+", "run-1", 160, BODY) if has_run else ("o", "", 0, BODY)
-    head = ("EVALSHA", scripts.append.sha, 6, *KEYS.of_append, incarnation, "p:~0123456789abcdef", 1)
-    return lambda call: (*head, (call - 1) * messages + 1, "r", *message * messages)
+    if not has_run:
+        head = (
+            "EVALSHA",
+            scripts.append.sha,
+            len(KEYS.of_append),
+            *KEYS.of_append,
+            incarnation,
+            "p:~0123456789abcdef",
+            1,
+        )
+        return lambda call: (*head, (call - 1) * messages + 1, "r", *("o", "", 0, BODY) * messages)
+    link.call("HSET", KEYS.meta, f"p:~run/{RUN}", "1 0 @0 ", "runs", RUN, f"r:{RUN}", "o 0 0 0 0 0 0 0 0 1 1")
+    keys = (*KEYS.of_append, *text_keys(SESSION, RUN))
+    head = ("EVALSHA", scripts.append.sha, len(keys), *keys, incarnation, f"p:~run/{RUN}", 1)
+    state = f"{GATEWAY}\n" + "s" * 120
+    message = ("d+161", RUN, 160, BODY)
+    return lambda call: (*head, (call - 1) * messages + 1, "s", RUN, call * 160, state, *message * messages)
 
 
 def cpu_us_per_append(redis_url: str, calls: int = 50_000) -> float:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from gateway.domain.sessions.log_state import Fork, LogState
 from gateway.domain.wire.cursor import Cursor, Line
 from gateway.domain.wire.entry import LogEntry
-from gateway.domain.wire.ids import ClientId, ConnectionId, GatewayId, UserId
+from gateway.domain.wire.ids import ClientId, ConnectionId, GatewayId, RunId, UserId
 from gateway.ports import (
     Appended,
     AppendOutcome,
@@ -16,19 +16,22 @@ from gateway.ports import (
     ClaimOutcome,
     ClaimRefusal,
     ClaimRefused,
+    Cut,
     Expected,
     HeadInfo,
     ItemResult,
+    Moved,
     Origin,
     Page,
     Renewal,
     Renewed,
     RenewResult,
     RouteInfo,
+    Seen,
     SessionInfo,
 )
 
-_REFUSALS = {b"u": AppendRefusal.PRODUCER_UNKNOWN, b"f": AppendRefusal.FENCED}
+_REFUSALS = {b"u": AppendRefusal.PRODUCER_UNKNOWN, b"f": AppendRefusal.FENCED, b"d": AppendRefusal.DUE_STALE}
 _RENEWALS = {b"k": Renewal.OK, b"l": Renewal.LOST, b"s": Renewal.SUPERSEDED}
 
 
@@ -55,6 +58,8 @@ def read_append(answer: bytes, count: int) -> AppendOutcome:
         return Appended(_read_results(words, count), Line(line), int(head), live == b"1", names)
     if kind == b"e":
         return Expected(int(fields[0]))
+    if kind == b"v":
+        return Moved(int(fields[0]))
     if kind == b"x":
         return AppendRefused(AppendRefusal.RUN_ENDED, int(fields[0]))
     return AppendRefused(_REFUSALS[kind])
@@ -79,8 +84,8 @@ def read_page(answer: Sequence[Any]) -> Page | None:
     kind, *fields = answer[0].split(b"\n")
     if kind == b"m":
         return None
-    epoch, head, lost = fields
-    return Page(_log_state(epoch, answer[1], head, lost), _entries(answer[2]))
+    epoch, head, lost, void = fields
+    return Page(read_log(epoch, answer[1], head, lost, void), _entries(answer[2]))
 
 
 def read_claim(answer: Sequence[Any]) -> tuple[ClaimOutcome, bytes]:
@@ -89,9 +94,9 @@ def read_claim(answer: Sequence[Any]) -> tuple[ClaimOutcome, bytes]:
     if kind == b"r":
         reason, after_ms = fields
         return ClaimRefused(ClaimRefusal(reason.decode()), int(after_ms)), server
-    generation, epoch, head, lost, origin, line, seq, input_seq = fields
-    log = _log_state(epoch, answer[1], head, lost)
-    entries = answer[2]
+    generation, epoch, head, lost, void, origin, line, seq, input_seq, kept_from = fields
+    _, forks, entries, cuts, asks = answer
+    log = read_log(epoch, forks, head, lost, void)
     claimed = Claimed(
         generation=int(generation),
         log=log,
@@ -99,6 +104,9 @@ def read_claim(answer: Sequence[Any]) -> tuple[ClaimOutcome, bytes]:
         cursor=Cursor.parse(f"{line.decode()}.{seq.decode()}") if line else None,
         page=None if entries is None else Page(log, _entries(entries)),
         input_seq=int(input_seq),
+        cuts=tuple(_cut(*cuts[place : place + 3]) for place in range(0, len(cuts), 3)),
+        asks=tuple(asks),
+        kept_from=int(kept_from) if kept_from else None,
     )
     return claimed, server
 
@@ -122,9 +130,9 @@ def read_info(answer: Sequence[Any] | None) -> SessionInfo | None:
     if answer is None:
         return None
     fields, forks, owner, routes = answer
-    state, epoch, head, lost, first_seq, retained_bytes, timestamp_ms = fields.split(b"\n")
+    state, epoch, head, lost, void, first_seq, retained_bytes, timestamp_ms = fields.split(b"\n")
     return SessionInfo(
-        log=_log_state(epoch, forks, head, lost),
+        log=read_log(epoch, forks, head, lost, void),
         owner=UserId(owner.decode()) if owner else None,
         first_seq=int(first_seq),
         retained_bytes=int(retained_bytes),
@@ -146,8 +154,13 @@ def _route(values: Sequence[Any]) -> RouteInfo:
     )
 
 
-def _log_state(epoch: bytes, forks: bytes, head: bytes, lost: bytes) -> LogState:
-    return LogState(epoch.decode(), tuple([_fork(line) for line in forks.split(b"\n")]), int(head), int(lost))
+def _cut(run: bytes, seq: bytes, at: bytes) -> Cut:
+    return Cut(RunId(run.decode()), Seen(int(seq), int(at)) if seq else None)
+
+
+def read_log(epoch: bytes, forks: bytes, head: bytes, lost: bytes, void: bytes) -> LogState:
+    stretches = tuple([_fork(line) for line in forks.split(b"\n")])
+    return LogState(epoch.decode(), stretches, int(head), int(lost), int(void))
 
 
 def _fork(line: bytes) -> Fork:
@@ -157,7 +170,7 @@ def _fork(line: bytes) -> Fork:
 
 
 def _entries(stored: Sequence[Sequence[Any]]) -> tuple[LogEntry, ...]:
-    """As XRANGE gives them: class, bytes before and frame first; run, at and text bytes only where there is a run."""
+    """As XRANGE gives them: class, bytes before and frame first; run, at and text bytes where there is more to tell."""
     entries = []
     for ident, fields in stored:
         seq = int(ident[:-2])
@@ -176,6 +189,7 @@ __all__ = [
     "read_entered",
     "read_head",
     "read_info",
+    "read_log",
     "read_page",
     "read_renewed",
 ]

@@ -8,12 +8,11 @@ GATEWAYS: Final = b"rr:gateways"
 
 
 class SessionKeys(NamedTuple):
-    """Every key that a session has, or will have in the next version, in the order in which scripts take them."""
+    """Every key that a session has beside its texts, in the order in which scripts take them."""
 
     meta: bytes
     log: bytes
     clients: bytes
-    runs: bytes
     seen: bytes
     kept: bytes
     pending: bytes
@@ -24,16 +23,22 @@ class SessionKeys(NamedTuple):
     @property
     def of_log(self) -> tuple[bytes, ...]:
         """What begins again with an epoch; routes and gateways are leases and go by themselves."""
-        return self[:8]
+        return self[:7]
 
     @property
     def of_append(self) -> tuple[bytes, ...]:
-        return self.meta, self.log, self.gws, self.runs, self.clients, self.seen
+        return self.meta, self.log, self.gws, self.clients, self.seen
 
 
 def session_keys(ref: SessionRef) -> SessionKeys:
     start = b"rr:{" + ref.key + b"}:"
     return SessionKeys(*[start + name for name in _PARTS])
+
+
+def text_keys(ref: SessionRef, run: str) -> tuple[bytes, bytes]:
+    """A run's text and its thinking."""
+    start, name = b"rr:{" + ref.key + b"}:", encode_part(run).encode()
+    return start + b"text:" + name, start + b"think:" + name
 
 
 _PARTS: Final = tuple(name.encode() for name in SessionKeys._fields)
@@ -61,6 +66,7 @@ __all__ = [
     "gateway_key",
     "revoked_key",
     "session_keys",
+    "text_keys",
     "ticket_key",
     "user_key",
 ]

@@ -9,16 +9,15 @@ from importlib.resources import files
 from typing import NamedTuple, Self
 
 from gateway.adapters.resp import Script
-from gateway.settings import LimitSettings, RedisSettings, RetentionSettings, RouteSettings
+from gateway.settings import LimitSettings, RedisSettings, RetentionSettings, RouteSettings, RunSettings
 
 _INCLUDE = re.compile(r"^ *-- include: (lib_[a-z]+)$", re.MULTILINE)
 
 LOG_STEPS = 3
 """Of the log's time to live in one step of its renewal: 4 steps are set, never less than 3 remain."""
 FORKS_KEPT = 8
-RUNS_MAX = 16
-RUN_MS = 300_000
-"""An ended run's state: as long as a client may come back to its text by default."""
+DUE_NOTE_MS = 20_000
+"""A due note is good for so long: as long as a call may wait and be repeated."""
 SEEN_MAX = 1_000
 SEEN_MS = 86_400_000
 KNOWN_CLIENTS_MAX = 256
@@ -44,18 +43,28 @@ class StoreScripts(NamedTuple):
 
     @classmethod
     def load(
-        cls, retention: RetentionSettings, limits: LimitSettings, routes: RouteSettings, redis: RedisSettings
+        cls,
+        retention: RetentionSettings,
+        limits: LimitSettings,
+        routes: RouteSettings,
+        redis: RedisSettings,
+        runs: RunSettings = RunSettings(),
     ) -> Self:
-        values = constants(retention, limits, routes, redis)
+        values = constants(retention, limits, routes, redis, runs)
         return cls(*(load(name, values) for name in cls._fields))
 
 
 def constants(
-    retention: RetentionSettings, limits: LimitSettings, routes: RouteSettings, redis: RedisSettings
+    retention: RetentionSettings,
+    limits: LimitSettings,
+    routes: RouteSettings,
+    redis: RedisSettings,
+    runs: RunSettings = RunSettings(),
 ) -> dict[str, int | bool]:
     """What the scripts know of the settings."""
     return {
         "CLIENTS_MAX": limits.clients_per_session,
+        "DUE_NOTE_MS": DUE_NOTE_MS,
         "FORKS_KEPT": FORKS_KEPT,
         "KNOWN_CLIENTS_MAX": KNOWN_CLIENTS_MAX,
         "LEASE_MS": _ms(routes.lease_seconds),
@@ -67,12 +76,16 @@ def constants(
         "PREVIOUS_MS": _ms(routes.previous_seconds),
         "PRODUCERS_MAX": limits.producers_per_session,
         "PRODUCER_WINDOW": limits.producer_window,
-        "RUNS_MAX": RUNS_MAX,
-        "RUN_MS": RUN_MS,
+        "RUNS_MAX": runs.retained,
+        "RUN_LEASE_MS": _ms(runs.lease_seconds),
+        "RUN_MS": _ms(runs.ended_seconds),
+        "RUN_PUSH_LEASE_MS": _ms(runs.push_lease_seconds),
         "SEEN_MAX": SEEN_MAX,
         "SEEN_MS": SEEN_MS,
+        "SESSION_TEXT_MAX_BYTES": runs.session_text_bytes,
         "TAKEOVERS_MAX": limits.takeovers_per_minute,
         "TAKEOVERS_PERIOD_MS": TAKEOVERS_PERIOD_MS,
+        "TEXT_MAX_BYTES": runs.text_bytes,
         "TOMBSTONE_MS": _ms(retention.tombstone_seconds),
         "VERIFY_EVERY_CALL": redis.verify_server == "call",
     }
@@ -80,11 +93,16 @@ def constants(
 
 def load(name: str, values: dict[str, int | bool]) -> Script:
     """Only the constants that the script uses are put in, after its first line."""
-    text = _INCLUDE.sub(lambda match: _read(match[1]), _read(name))
+    text = _whole(name)
     used = {key: value for key, value in values.items() if re.search(rf"\b{key}\b", text)}
     header, newline, body = text.partition("\n")
     lines = "".join(f"local {key} = {_lua(value)}\n" for key, value in sorted(used.items()))
     return Script(header + newline + lines + body, name)
+
+
+def _whole(name: str) -> str:
+    """With its includes, and theirs."""
+    return _INCLUDE.sub(lambda match: _whole(match[1]), _read(name))
 
 
 def _read(name: str) -> str:

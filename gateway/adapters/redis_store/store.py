@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from gateway.adapters.redis_store import answers
-from gateway.adapters.redis_store.keys import SessionKeys, session_keys
+from gateway.adapters.redis_store.keys import SessionKeys, session_keys, text_keys
 from gateway.adapters.redis_store.scripts import StoreScripts
 from gateway.adapters.resp import Client, Reply
 from gateway.domain.wire.frames import encode_json
@@ -67,27 +67,26 @@ class RedisStore:
     # ---- the log ----
 
     async def append(self, request: AppendRequest) -> AppendOutcome:
-        extra: list[Argument] = []
-        if request.owner is not None or request.idempotency_key is not None:
-            extra = [request.owner or "", request.idempotency_key or "", "", 0]
         head = _payload_head(request.session.session)
         messages: list[Argument] = []
-        for cls, run, text_bytes, counts_text, body, _ in request.items:
-            messages += (cls + "+" if counts_text else cls, run, text_bytes, head + body)
-        return await self._append(request, extra, messages)
+        for cls, run, text_bytes, counts_text, body, tail_bytes in request.items:
+            messages += (f"{cls}+{tail_bytes}" if counts_text else cls, run, text_bytes, head + body)
+        return await self._append(request, "", messages)
 
     async def consume_numbers(self, request: AppendRequest, code: str) -> AppendOutcome:
-        return await self._append(request, [request.owner or "", "", code, len(request.items)], [])
+        return await self._append(request, code, [])
 
-    async def _append(self, request: AppendRequest, extra: list[Argument], messages: list[Argument]) -> AppendOutcome:
+    async def _append(self, request: AppendRequest, code: str, messages: list[Argument]) -> AppendOutcome:
+        """`code`: the numbers are consumed as refused with it."""
         name, epoch, registers = request.producer
-        options = ("r" if registers else "") + ("x" if extra else "")
-        arguments = [f"p:{name}", epoch, request.first_number, options, *extra, *messages]
         keys = session_keys(request.session)
+        options, extra = _options(request, code)
+        arguments = [f"p:{name}", epoch, request.first_number, options, *extra, *messages]
+        wanted = (*keys.of_append, *_text_keys(request))
         for _ in range(_ATTEMPTS):
             client = self._appends
             answer = await client.evaluate(
-                self._scripts.append, keys.of_append, [client.incarnation, *arguments], repeats=False
+                self._scripts.append, wanted, [client.incarnation, *arguments], repeats=False
             )
             if answer != b"m":
                 return answers.read_append(answer, len(request.items))
@@ -187,7 +186,7 @@ class RedisStore:
             arguments: list[Argument] = [client.incarnation, self._nonces(), request.gateway]
             for known in request.clients:
                 arguments += (known.client, known.connection, known.generation, known.line, _acked(known))
-            wanted = (keys.meta, keys.clients, keys.runs, keys.routes, keys.gws)
+            wanted = (keys.meta, keys.clients, keys.routes, keys.gws)
             calls.append(client.evaluate(self._scripts.renew, wanted, arguments, repeats=True))
         results = []
         for request, answer in zip(requests, await _all(calls), strict=True):
@@ -209,6 +208,34 @@ class RedisStore:
         ]
         wanted = (keys.meta, keys.clients, keys.routes, keys.gws)
         await self._appends.evaluate(self._scripts.release, wanted, arguments, repeats=True)
+
+
+def _options(request: AppendRequest, code: str) -> tuple[str, list[Argument]]:
+    """As append.lua takes them."""
+    options, extra, progress = "", [], request.progress
+    if progress is not None:
+        options = "s"
+        extra += (progress.run, progress.input_offset, (progress.gateway or "").encode() + b"\n" + progress.state)
+        if progress.expected_offset is not None:
+            options = "sc"
+            extra.append(progress.expected_offset)
+    if request.producer.registers:
+        options += "r"
+    if request.owner is not None or request.idempotency_key is not None or request.due_ms is not None or code:
+        options += "x"
+        due = "" if request.due_ms is None else request.due_ms
+        extra += (request.owner or "", request.idempotency_key or "", code, len(request.items) if code else 0, due)
+    return options, extra
+
+
+def _text_keys(request: AppendRequest) -> list[bytes]:
+    keys: list[bytes] = []
+    known = ""
+    for item in request.items:
+        if item.run and item.run != known:
+            known = item.run
+            keys += text_keys(request.session, known)
+    return keys
 
 
 @lru_cache(maxsize=4096)

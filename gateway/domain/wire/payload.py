@@ -29,7 +29,13 @@ _encode = msgspec.json.Encoder().encode
 
 _CANONICAL = {"delta": EntryClass.DELTA, "thinking": EntryClass.THINKING}
 _CANONICAL_HEADS = {kind: b'{"kind":"%b","run":' % kind.encode() for kind in _CANONICAL}
-_CLASSES = {"run_start": EntryClass.RUN_START, "run_end": EntryClass.RUN_END}
+_CLASSES = {
+    "run_start": EntryClass.RUN_START,
+    "run_end": EntryClass.RUN_END,
+    "code_block": EntryClass.CODE,
+    "tool": EntryClass.TOOL,
+}
+_NEEDS_RUN = frozenset({"run_start", "run_end"})
 _TEXT_KINDS = frozenset({"delta", "thinking", "code_block"})
 _RUN_KINDS = _TEXT_KINDS | {"run_start", "run_end", "tool"}
 """Kinds whose `run` is ours: checked, and refused after the run's end. In other kinds it is the application's."""
@@ -52,12 +58,13 @@ def make_item(payload: Mapping[str, Any], max_bytes: int = DEFAULT_MESSAGE_BYTES
 def _canonical(kind: str, run: str, text: str, max_bytes: int) -> Item:
     _check_id(run, "payload.run")
     try:
-        body = _CANONICAL_HEADS[kind] + _encode(run) + b',"text":' + _encode(text)
+        escaped = _encode(text)
+        body = _CANONICAL_HEADS[kind] + _encode(run) + b',"text":' + escaped
         text_bytes = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError:
         return _canonical(kind, run, mend_surrogates(text), max_bytes)
     _check_size(body, max_bytes)
-    return Item(_CANONICAL[kind], run, text_bytes, True, body)
+    return Item(_CANONICAL[kind], run, text_bytes, True, body, len(escaped) - 1)
 
 
 def _any_kind(payload: Mapping[str, Any], max_bytes: int) -> Item:
@@ -78,11 +85,16 @@ def _any_kind(payload: Mapping[str, Any], max_bytes: int) -> Item:
             return _canonical(kind, run, text, max_bytes)
         # A thinking frame with fields of its own is no part of the run's text: class `o` counts the answer only.
         counts_text = kind != "thinking"
-    ordered = {"kind": kind} | fields
-    body = _encode(ordered)[:-1]
+    cls = _CLASSES.get(kind, EntryClass.OTHER) if run else EntryClass.OTHER
+    if not (counts_text and isinstance(text, str)):
+        body = _encode({"kind": kind} | fields)[:-1]
+        _check_size(body, max_bytes)
+        return Item(cls, run, 0, False, body)
+    del fields["text"]  # it becomes the last one: the script cuts it off for the run's kept text
+    escaped = _encode(text)
+    body = _encode({"kind": kind} | fields)[:-1] + b',"text":' + escaped
     _check_size(body, max_bytes)
-    text_bytes = len(text.encode()) if counts_text and isinstance(text, str) else 0
-    return Item(_CLASSES.get(kind, EntryClass.OTHER), run, text_bytes, counts_text, body)
+    return Item(cls, run, len(text.encode()), True, body, len(escaped) - 1)
 
 
 def _checked_run(kind: str, fields: dict[str, Any]) -> str:
@@ -91,7 +103,7 @@ def _checked_run(kind: str, fields: dict[str, Any]) -> str:
     if kind not in _RUN_KINDS:
         return ""
     if run is None:
-        if kind in _CLASSES:
+        if kind in _NEEDS_RUN:
             _refuse(f"payload.run is required for kind `{kind}`: the run's id")
         return ""
     if not isinstance(run, str):

@@ -22,7 +22,7 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 async def stage(shared_server: Server) -> AsyncIterator[Stage]:
     async with staged(shared_server.address, shared_server.admin) as stage:
         yield stage
-    assert keys_without_end(shared_server.admin) == []
+    assert keys_without_end(shared_server.admin, "rr:{") == []
 
 
 @pytest.fixture

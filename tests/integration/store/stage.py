@@ -75,6 +75,10 @@ class Stage:
         self.ref = SessionRef(Tenant("t"), SessionId(f"s{next(_idents)}"))
         self.numbers: dict[ProducerRef, int] = {}
 
+    def now_ms(self) -> int:
+        seconds, us = self.admin.time()
+        return int(seconds) * 1000 + int(us) // 1000
+
     def key(self, part: str) -> str:
         return f"rr:{{{self.ref.key.decode()}}}:{part}"
 
@@ -85,10 +89,15 @@ class Stage:
         producer: ProducerRef = OWN,
         owner: str | None = None,
         key: str | None = None,
+        **more: Any,
     ) -> AppendOutcome:
-        """Without `number`: the producer's next one."""
+        """Without `number`: the producer's next one; without `due_ms`: noted just now where a run is named."""
         first = self.numbers.get(producer, 0) + 1 if number is None else number
-        request = AppendRequest(self.ref, tuple(items), producer, first, None if owner is None else UserId(owner), key)
+        if any(item.run for item in items):
+            more.setdefault("due_ms", self.now_ms())
+        request = AppendRequest(
+            self.ref, tuple(items), producer, first, None if owner is None else UserId(owner), key, **more
+        )
         outcome = await self.store.append(request)
         if isinstance(outcome, Appended):
             self.numbers[producer] = max(self.numbers.get(producer, 0), first + len(items) - 1)

@@ -136,7 +136,7 @@ async def test_times_to_live_are_a_third_above_their_value_and_are_renewed(stage
         return int(stage.admin.pttl(stage.key(part)))
 
     assert 399_000 < ttl("log") <= 400_000
-    for part in ("meta", "runs", "clients", "seen"):
+    for part in ("meta", "text:r", "clients", "seen"):
         assert 32 * 60 * minute - 1_000 < ttl(part) <= 32 * 60 * minute, part
     for part in ("routes", "gws"):
         assert 79_000 < ttl(part) <= 80_000, part
@@ -153,11 +153,11 @@ async def test_times_to_live_are_a_third_above_their_value_and_are_renewed(stage
 
 async def test_ended_runs_live_as_long_as_their_texts_may_be_asked_for(stage: Stage) -> None:
     await stage.put(delta("r", "x"), run_end("r"))
-    assert 399_000 < stage.admin.pttl(stage.key("runs")) <= 400_000
+    assert 399_000 < stage.admin.pttl(stage.key("text:r")) <= 400_000
 
     await stage.put(delta("r2", "x"))
 
-    assert stage.admin.pttl(stage.key("runs")) > 3_600_000
+    assert stage.admin.pttl(stage.key("text:r2")) > 3_600_000
 
 
 async def test_sessions_leave_nothing_behind(tmp_path: Path) -> None:

@@ -192,5 +192,5 @@ async def test_gateway_names_stay_out_of_what_outlives_leases(stage: Stage) -> N
         stage.ref, GatewayId("gw-secret"), stage.renew_client(await stage.claimed("c2")), was_live=True
     )
 
-    for part in ("meta", "clients", "runs", "seen"):
+    for part in ("meta", "clients", "seen"):
         assert "gw-" not in str(stage.admin.hgetall(stage.key(part))), part

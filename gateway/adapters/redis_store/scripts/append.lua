@@ -1,25 +1,45 @@
 #!lua
 -- append: producer check, sequence, log, publication of 1..n messages, whole or not at all (redis.md, design.md 4).
--- KEYS 1 meta, 2 log, 3 gws, 4 runs, 5 clients, 6 seen
--- ARGV 1 incarnation, 2 `p:<producer>`, 3 its epoch, 4 first number, 5 options: `r` this call may register that epoch, `x`
---      four more arguments follow: owner, idempotency key, code and count (the numbers are consumed as refused with the
---      code, nothing is appended); then for each message: class, with `+` if its text counts; run; text bytes; the frame
---      from after its timestamp to before `at`
+-- KEYS 1 meta, 2 log, 3 gws, 4 clients, 5 seen, then text and thinking of each run that the messages name
+-- ARGV 1 incarnation, 2 `p:<producer>`, 3 its epoch, 4 first number, 5 options, letters in this order, with more arguments:
+--        s  run, input offset, `<gateway>\n<state>`: how far the run's input is, stored with the messages
+--        c  the offset that must be stored so far
+--        r  (none) this call may register that epoch
+--        x  owner, idempotency key, code, count (the numbers are consumed as refused with the code, nothing is appended),
+--           Redis time (ms) of a due note
+--      then for each message: class, with `+<bytes of the escaped text and its quote>` if its text counts; run; text bytes;
+--      the frame from after its timestamp to before `at`
 -- Result, lines of text:
 --   a <line> <head> <live> <answers> <gateway>...   answers: for each repeat `=<seq>`, `=` or `!<code>`, then `+<seq>`: the
 --                                                   others were appended from that seq on
 --   e <number>   the number that is expected
+--   v <offset>   nothing done: another offset is stored
 --   x <index>    refused: message <index> (from 0) belongs to a run that has ended
+--   d            refused: a run begins, and the due note is missing or old
 --   u, f         refused: producer unknown, fenced
 --   m            nothing done: no meta, a tombstone, or meta names another server: call `enter`, then again
 
--- The common path (the next number of a known producer, no run) defines no function: each closure costs as much as a call to
--- Redis. What is unusual is included where it is needed.
+-- The common path (the next number of a known producer, no run or one that is open) defines no function: each closure costs
+-- as much as a call to Redis. What is unusual is included where it is needed.
 
-local call, format = redis.call, string.format
-local META, LOG, RUNS = KEYS[1], KEYS[2], KEYS[4]
+local call, format, match, sub = redis.call, string.format, string.match, string.sub
+local RUN = '^(%a) %d+ %d+ (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)( %d+ %d+)$'
+local META, LOG = KEYS[1], KEYS[2]
 local field, epoch, number, options = ARGV[2], ARGV[3], ARGV[4] + 0, ARGV[5]
-local meta = call('HMGET', META, 'inc', 'line', 'head', 'ts', 'lost', 'bytes', 'freed', field)
+local first_item = 6
+if options == 's' then
+  first_item = 9
+elseif options ~= '' and options ~= 'r' then
+  for letter in string.gmatch(options, '.') do
+    first_item = first_item + (letter == 's' and 3 or letter == 'c' and 1 or letter == 'x' and 5 or 0)
+  end
+end
+local run, meta = ARGV[first_item + 1] or '', nil
+if run == '' then
+  meta = call('HMGET', META, 'inc', 'line', 'head', 'ts', 'lost', 'bytes', 'freed', 'plain', field)
+else
+  meta = call('HMGET', META, 'inc', 'line', 'head', 'ts', 'lost', 'bytes', 'freed', 'plain', field, 'r:' .. run)
+end
 if meta[1] ~= ARGV[1] or not meta[3] then
   return 'm'
 end
@@ -29,7 +49,7 @@ if VERIFY_EVERY_CALL then
     return 'm'
   end
 end
-local line, head, ts, record = meta[2], meta[3] + 0, meta[4] + 0, meta[8]
+local line, head, ts, record = meta[2], meta[3] + 0, meta[4] + 0, meta[9]
 local time = call('TIME')
 local now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
 
@@ -48,22 +68,22 @@ end
 -- Who appends: the next number of a known epoch whose last one was appended, or something unusual.
 local known_epoch, last, shift, segments
 if record then
-  known_epoch, last, shift, segments = string.match(record, '^(%d+) (%d+) =(%-?%d+) (.*)$')
+  known_epoch, last, shift, segments = match(record, '^(%d+) (%d+) =(%-?%d+) (.*)$')
 end
-local first_item, upto, repeats = 6, number - 1 + (#ARGV - 5) / 4, ''
-local first_number, owner, seen_key = number, '', ''
-if known_epoch ~= epoch or number ~= last + 1 or (options ~= '' and options ~= 'r') then
+local upto, repeats = number + (#ARGV - first_item - 3) / 4, ''
+local first_number, owner, seen_key, due = number, '', '', ''
+if known_epoch ~= epoch or number ~= last + 1 or (options ~= '' and options ~= 'r' and options ~= 's') or upto < number then
   -- include: lib_server
   -- include: lib_producers
   if record then
     local what
-    known_epoch, last, what, segments = string.match(record, RECORD)
+    known_epoch, last, what, segments = match(record, RECORD)
     last = tonumber(last)
   end
-  local code, registers, refusal = '', string.sub(options, 1, 1) == 'r', nil
-  if options == 'x' or options == 'rx' then
-    owner, seen_key, code, first_item = ARGV[6], ARGV[7], ARGV[8], 10
-    upto = number - 1 + (code == '' and (#ARGV - 9) / 4 or tonumber(ARGV[9]))
+  local code, registers, refusal = '', string.find(options, 'r', 1, true), nil
+  if sub(options, -1) == 'x' then
+    owner, seen_key, code, due = ARGV[first_item - 5], ARGV[first_item - 4], ARGV[first_item - 3], ARGV[first_item - 1]
+    upto = code == '' and upto or number - 1 + ARGV[first_item - 2]
   end
   if known_epoch ~= epoch then
     if not registers then
@@ -78,8 +98,8 @@ if known_epoch ~= epoch or number ~= last + 1 or (options ~= '' and options ~= '
   end
 
   -- A key that was seen: `<first seq> <count> <ms>`. It goes before the producer check.
-  local seen = seen_key ~= '' and call('HGET', KEYS[6], 'k' .. seen_key) or ''
-  local first_seq, seen_count, seen_ms = string.match(seen, '^(%d+) (%d+) (%d+)$')
+  local seen = seen_key ~= '' and call('HGET', KEYS[5], 'k' .. seen_key) or ''
+  local first_seq, seen_count, seen_ms = match(seen, '^(%d+) (%d+) (%d+)$')
   if first_seq and now - seen_ms <= SEEN_MS then
     local answers = {}
     for i = 1, upto - number + 1 do
@@ -94,44 +114,77 @@ if known_epoch ~= epoch or number ~= last + 1 or (options ~= '' and options ~= '
   -- The producer check: last + 1 only; what is at or below last is a repeat.
   if refusal then
     return refusal
-  elseif number > last + 1 then
+  end
+  -- Who shares an epoch shares its numbers: the offset tells them apart, also when a number was used by another one.
+  if sub(options, 2, 2) == 'c' then
+    local stored = match(call('HGET', META, 's:' .. ARGV[6]) or '0', '^%d+')
+    if stored ~= ARGV[9] then
+      return 'v\n' .. stored
+    end
+  end
+  if number > last + 1 then
     return 'e\n' .. digits(last + 1)
   end
   while first_number <= last and first_number <= upto do
     repeats = repeats .. recall(first_number, last, segments) .. ' '
     first_number = first_number + 1
   end
-  if first_number > upto then
+  if first_number > upto and upto >= number then
     return answer(repeats)
   elseif code ~= '' then
     remember(META, field, record, segments, epoch, first_number, upto, '!' .. code .. '@' .. digits(head))
     return answer(repeats .. string.rep('!' .. code .. ' ', upto - first_number + 1))
+  elseif upto < number then
+    -- No message: the input went on without one.
+    -- include: lib_runs
+    local state = read_run(META, ARGV[6])
+    if not state or state.mode == 'e' then
+      return 'x\n0'
+    end
+    state.lease = digits(now + (state.writer == '0' and RUN_PUSH_LEASE_MS or RUN_LEASE_MS))
+    store_run(META, ARGV[6], state)
+    call('HSET', META, 's:' .. ARGV[6], ARGV[7] .. ' ' .. digits(last) .. ' ' .. ARGV[8])
+    return answer('')
   end
   first_item = first_item + (first_number - number) * 4
 end
 
--- The runs that the messages name: nothing may follow a run's end.
-local states
+-- The run of the first message, as it is stored. `plain`: false where the head cannot be rebuilt.
+local mode, text, text_seq, text_kept, thinking, thinking_seq, thinking_kept, origin, lease, run_seq
+local text_key, think_key = KEYS[6], KEYS[7]
+if meta[10] then
+  mode, text, text_seq, text_kept, thinking, thinking_seq, thinking_kept, origin = match(meta[10], RUN)
+  lease = now + (sub(origin, 1, 3) == ' 0 ' and RUN_PUSH_LEASE_MS or RUN_LEASE_MS)
+end
+local plain, plain_until, total = false, nil, 0
+if meta[8] then
+  plain, plain_until, total = match(meta[8], '^(%d+) (%d+) (%d+)$')
+  plain = plain_until == meta[3] and plain
+end
+
+-- Nothing may follow a run's end, and none begins without a due note. A writer's run is there before its messages are.
+local modes
 for i = first_item, #ARGV, 4 do
-  local run = ARGV[i + 1]
-  if run ~= '' then
-    states = states or {}
-    local state = states[run]
-    if not state then
-      state = { string.match(call('HGET', RUNS, run) or '', '^(%a) (%d+) (%d+) (%d+) (%d+)') }
-      if not state[1] then
-        state = { 'o', epoch, 0, 0, is_new = true }
-      end
-      states[run] = state
+  local name = ARGV[i + 1]
+  if name ~= '' and (name ~= run or mode ~= 'o' or modes or sub(ARGV[i], 1, 1) == 'e') then
+    modes = modes or { [run] = mode }
+    if not modes[name] then
+      modes[name] = match(call('HGET', META, 'r:' .. name) or 'n', '^%a')
     end
-    if state[1] == 'e' then
+    if modes[name] == 'n' and field ~= 'p:~run/' .. name then
+      if due ~= '' and now - due > DUE_NOTE_MS then
+        return 'd'
+      end
+      modes[name] = 'o'
+    end
+    if modes[name] ~= 'o' then
       -- include: lib_server
       -- include: lib_producers
       remember(META, field, record, segments, epoch, first_number, upto, '!run_ended@' .. digits(head))
       return 'x\n' .. digits(first_number - number + (i - first_item) / 4)
     end
-    if string.sub(ARGV[i], 1, 1) == 'e' then
-      state[1] = 'e'
+    if sub(ARGV[i], 1, 1) == 'e' then
+      modes[name] = 'e'
     end
   end
 end
@@ -141,76 +194,36 @@ local lost, bytes, freed = meta[5] + 0, meta[6] + 0, meta[7] + 0
 local freed_before, log_began = freed, head == 0
 local stamp = format('%d', ts > now and ts or now)
 local first_seq = head + 1
-local receivers, seq, first_seq_text = 0, nil, nil
-
+local receivers, seq, is_kept = 0, nil, false
 for i = first_item, #ARGV, 4 do
-  local class, run, text_bytes, at, at_member = ARGV[i], ARGV[i + 1], ARGV[i + 2], '', '}}'
-  head = head + 1
-  seq = format('%d', head)
-  first_seq_text = first_seq_text or seq
-  if run ~= '' then
-    local state = states[run]
-    state[5] = state[5] or head
-    if #class > 1 then
-      class = string.sub(class, 1, 1)
-      local track = class == 't' and 4 or 3
-      at = format('%d', state[track])
-      at_member = ',"at":' .. at .. '}}'
-      state[track] = state[track] + text_bytes
-    end
-  end
-  local frame = '{"type":"text","seq":' .. seq .. ',"timestamp":' .. stamp .. ARGV[i + 3] .. at_member
-
-  -- The log holds what is above `lost`; when it should exist and does not, it has expired.
-  local budget, must_go, is_added = LOG_MAX_EVICTIONS, head - LOG_MAX_MESSAGES, false
-  if must_go > lost and head > lost + 1 then
-    must_go = math.min(must_go, lost + budget)
-    budget, lost = budget - (must_go - lost), must_go
-    is_added = call('XADD', LOG, 'NOMKSTREAM', 'MINID', '=', lost + 1, seq, 'c', class, 'b', bytes, 'f', frame,
-      'r', run, 'a', at, 'n', text_bytes)
-  elseif head > lost + 1 and run == '' then
-    is_added = call('XADD', LOG, 'NOMKSTREAM', seq, 'c', class, 'b', bytes, 'f', frame)
-  elseif head > lost + 1 then
-    is_added = call('XADD', LOG, 'NOMKSTREAM', seq, 'c', class, 'b', bytes, 'f', frame, 'r', run, 'a', at, 'n', text_bytes)
-  end
-  if not is_added then
-    lost, freed, log_began = head - 1, bytes, true
-    call('XADD', LOG, seq, 'c', class, 'b', bytes, 'f', frame, 'r', run, 'a', at, 'n', text_bytes)
-  end
-
-  -- The oldest go until those before the newest fit, at most `budget` of them. `b` is what had been appended before.
-  if bytes - freed > LOG_MAX_BYTES then
-    local first = lost + 1
-    while true do
-      local oldest = call('XRANGE', LOG, first, first)[1]
-      freed = oldest and tonumber(oldest[2][4]) or freed
-      if bytes - freed <= LOG_MAX_BYTES or budget == 0 or first == head then
-        break
-      end
-      first, budget = first + 1, budget - 1
-    end
-    if first > lost + 1 then
-      call('XTRIM', LOG, 'MINID', '=', first)
-      lost = first - 1
-    end
-  end
-  bytes = bytes + #frame
-
-  for j = 1, #channels do
-    receivers = receivers + call('PUBLISH', channels[j], '1m\n' .. string.sub(META, 5, -7) .. '\n' .. line .. '\n' .. seq
-      .. '\n' .. class .. '\n' .. run .. '\n' .. at .. '\n' .. text_bytes .. '\n' .. frame)
-  end
+  local class, name, text_bytes, rest = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
+  -- include: lib_entry
 end
 
 -- A producer's record changes in its last number only as long as its messages follow each other in the session.
 if shift and known_epoch == epoch and first_seq - first_number == shift + 0 then
-  call('HSET', META, 'head', seq, 'ts', stamp, 'lost', lost, 'bytes', bytes, field,
-    epoch .. ' ' .. (upto == number and ARGV[4] or format('%d', upto)) .. ' =' .. shift .. ' ' .. segments)
+  record = epoch .. ' ' .. (upto == number and ARGV[4] or format('%d', upto)) .. ' =' .. shift .. ' ' .. segments
 else
   -- include: lib_server
   -- include: lib_producers
-  call('HSET', META, 'head', seq, 'ts', stamp, 'lost', lost, 'bytes', bytes)
-  remember(META, field, record, segments, epoch, first_number, upto, '=' .. digits(first_seq - first_number))
+  if not record then
+    count_producer(META)
+  end
+  record = answered(segments, epoch, first_number, upto, '=' .. digits(first_seq - first_number))
+end
+if not mode then
+  call('HSET', META, 'head', seq, 'ts', stamp, 'lost', lost, 'bytes', bytes, field, record)
+else
+  local state = mode .. ' ' .. run_seq .. ' ' .. lease .. ' ' .. text .. ' ' .. text_seq .. ' ' .. text_kept .. ' ' .. thinking
+    .. ' ' .. thinking_seq .. ' ' .. thinking_kept .. origin
+  local kept = (plain or seq) .. ' ' .. seq .. ' ' .. total
+  if sub(options, 1, 1) == 's' then
+    call('HSET', META, 'head', seq, 'ts', stamp, 'lost', lost, 'bytes', bytes, field, record, 'r:' .. run, state,
+      'plain', kept, 's:' .. ARGV[6], ARGV[7] .. ' ' .. format('%d', upto) .. ' ' .. ARGV[8])
+  else
+    call('HSET', META, 'head', seq, 'ts', stamp, 'lost', lost, 'bytes', bytes, field, record, 'r:' .. run, state,
+      'plain', kept)
+  end
 end
 if freed ~= freed_before then
   call('HSET', META, 'freed', freed)
@@ -218,23 +231,18 @@ end
 if owner ~= '' then
   call('HSETNX', META, 'owner', owner)
 end
-if states then
-  -- include: lib_server
-  -- include: lib_runs
-  store_runs(RUNS, states)
-end
 if seen_key ~= '' then
   -- include: lib_server
   -- Slots `#<n>` hold the keys in the order of their arrival, `#` counts them.
-  local arrival = call('HINCRBY', KEYS[6], '#', 1)
+  local arrival = call('HINCRBY', KEYS[5], '#', 1)
   local slot = '#' .. arrival % SEEN_MAX
-  local oldest = call('HGET', KEYS[6], slot)
+  local oldest = call('HGET', KEYS[5], slot)
   if oldest then
-    call('HDEL', KEYS[6], oldest)
+    call('HDEL', KEYS[5], oldest)
   end
-  call('HSET', KEYS[6], slot, 'k' .. seen_key, 'k' .. seen_key,
-    first_seq_text .. ' ' .. digits(upto - number + 1) .. ' ' .. stamp)
-  keep(KEYS[6], SEEN_MS)
+  call('HSET', KEYS[5], slot, 'k' .. seen_key, 'k' .. seen_key,
+    digits(first_seq) .. ' ' .. digits(upto - number + 1) .. ' ' .. stamp)
+  keep(KEYS[5], SEEN_MS)
 end
 
 -- Times to live are looked at by the first append in each quarter of what was set, so that what remains is never less than
@@ -243,14 +251,13 @@ if ts < now - now % LOG_STEP_MS or ts > now or log_began then
   call('PEXPIRE', LOG, LOG_STEP_MS * 4)
   if call('PTTL', META) < META_MS then
     call('PEXPIRE', META, math.floor(META_MS * 4 / 3))
-    call('PEXPIRE', KEYS[5], math.floor(META_MS * 4 / 3))
+    call('PEXPIRE', KEYS[4], math.floor(META_MS * 4 / 3))
   end
-  if states then
-    -- include: lib_server
-    -- include: lib_runs
-    keep_runs(RUNS)
+  if mode == 'o' then
+    call('PEXPIRE', text_key, math.floor(META_MS * 4 / 3))
+    call('PEXPIRE', think_key, math.floor(META_MS * 4 / 3))
   end
 end
 
-return 'a\n' .. line .. '\n' .. seq .. (receivers > 0 and '\n1\n' or '\n0\n') .. repeats .. '+' .. first_seq_text
+return 'a\n' .. line .. '\n' .. seq .. (receivers > 0 and '\n1\n' or '\n0\n') .. repeats .. '+' .. format('%d', first_seq)
   .. gateways

@@ -1,13 +1,15 @@
 #!lua
 -- claim: a client's newest connection gets its route, a generation, the log's state and the first page of its replay; the
 -- connection that it takes the place of is told. One instant (G3, G6).
--- KEYS 1 meta, 2 log, 3 clients, 4 runs, 5 seen, 6 kept, 7 pending, 8 outbox, 9 routes, 10 gws
+-- KEYS 1 meta, 2 log, 3 clients, 4 seen, 5 kept, 6 pending, 7 outbox, 8 routes, 9 gws
 -- ARGV 1 incarnation, 2 nonces, 3 gateway, 4 connection, 5 client, 6 user, 7 `1` if it may make the session,
 --      8 `<epoch>.<fork>` of its cursor, 9 seq of its cursor or bare seq, 10 `start` or `live`, 11 connection that it replaces,
 --      12 for a re-claim the generation of its first claim, 13 capabilities, 14 retry count, 15 page bytes; what is absent is
 --      empty
--- Result: array: lines of text, then `forks`, then the page's entries, or nil when the position is not on the current line
---   c <incarnation> <generation> <epoch> <head> <lost> <origin> <line of the position> <seq of the position> <input seq>
+-- Result: array: lines of text, then `forks`, then the page's entries, or nil when the position is not on the
+-- current line, then run, seen seq and seen at of each cut of the client, then frames of open asks
+--   c <incarnation> <generation> <epoch> <head> <lost> <void> <origin> <line of the position> <seq of the position>
+--     <input seq> <lowest seq of a kept push, or empty>
 --   r <incarnation> <reason> <after ms>
 
 -- include: lib_server
@@ -15,22 +17,23 @@
 -- include: lib_routes
 -- include: lib_clients
 -- include: lib_page
+-- include: lib_askrecord
 
-local META, LOG, CLIENTS, RUNS, ROUTES, GWS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[9], KEYS[10]
+local META, LOG, CLIENTS, KEPT, ROUTES, GWS = KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[8], KEYS[9]
 local gateway, connection, client, replaces = ARGV[3], ARGV[4], ARGV[5], ARGV[11]
 local may_create, since, is_reclaim = ARGV[7] == '1', ARGV[12], ARGV[12] ~= ''
 local now, now_us = clock()
 
 -- Who may: a session that does not exist, is somebody else's or was deleted answers alike (G11).
-local state, report, is_created = enter(META, RUNS, ARGV[1], ARGV[2], '',
-  may_create and { unpack(KEYS, 2, 8) } or nil)
+local state, report, is_created = enter(META, ARGV[1], ARGV[2], '',
+  may_create and { unpack(KEYS, 2, 7) } or nil)
 local function refuse(reason, after_ms)
   return { 'r\n' .. report .. '\n' .. reason .. '\n' .. digits(after_ms) }
 end
 if state ~= 'live' then
   return refuse('not_found', 0)
 end
-local meta = redis.call('HMGET', META, 'epoch', 'line', 'head', 'lost', 'forks', 'owner')
+local meta = redis.call('HMGET', META, 'epoch', 'line', 'head', 'lost', 'forks', 'owner', 'plain', 'void', 'runs')
 if not may_create and meta[6] ~= ARGV[6] then
   return refuse('not_found', 0)
 end
@@ -141,8 +144,37 @@ elseif line == '' or line == meta[2] then
   local after = tonumber(seq) or 0
   entries = read_page(LOG, after > head and 0 or after, lost, head, tonumber(ARGV[15]))
 end
+
+-- What was cut for this client, and what is kept for those who connect.
+local cuts, asks, kept_from = {}, {}, nil
+for run in string.gmatch(meta[9] or '', '[^\n]+') do
+  for name, seq, at in string.gmatch(redis.call('HGET', META, 'x:' .. run) or '', '([^\n]+)\t(%d*)\t(%d*)') do
+    if name == client then
+      cuts[#cuts + 1], cuts[#cuts + 2], cuts[#cuts + 3] = run, seq, at
+    end
+  end
+end
+local kept = redis.call('HKEYS', KEPT)
+for i = 1, #kept do
+  local kind, name = string.sub(kept[i], 1, 2), string.sub(kept[i], 3)
+  if kind == 'k:' then
+    kept_from = math.min(kept_from or tonumber(name), tonumber(name))
+  elseif kind == 'a:' then
+    asks[#asks + 1] = parse_ask(redis.call('HGET', KEPT, kept[i]))
+  end
+end
+table.sort(asks, function(one, two)
+  return tonumber(one.seq) < tonumber(two.seq)
+end)
+for i = 1, #asks do
+  asks[i] = asks[i].frame
+end
 return {
-  table.concat({ 'c', report, generation, meta[1], digits(head), digits(lost), origin, line, seq, known.input_seq }, '\n'),
+  table.concat({ 'c', report, generation, meta[1], digits(head), digits(lost),
+    digits(void_seq(META, LOG, head, lost, meta[7], meta[8], now)), origin, line, seq, known.input_seq,
+    kept_from and digits(kept_from) or '' }, '\n'),
   meta[5],
   entries,
+  cuts,
+  asks,
 }

@@ -4,6 +4,7 @@
 -- Result: 1, or 0 when there was none
 
 -- include: lib_server
+-- include: lib_runs
 
 local META, GWS = KEYS[1], KEYS[2]
 local meta = redis.call('HMGET', META, 'state', 'epoch', 'fork', 'line', 'head', 'ts', 'forks')
@@ -12,6 +13,9 @@ if not meta[1] or meta[1] == 'deleted' then
 end
 local now = clock()
 local leases = redis.call('HGETALL', GWS)
+for _, run in ipairs(run_names(META)) do
+  redis.call('DEL', text_keys(META, run))
+end
 redis.call('DEL', META)
 redis.call('HSET', META, 'v', '1', 'inc', '-', 'state', 'deleted', 'epoch', meta[2], 'fork', meta[3], 'line', meta[4],
   'head', meta[5], 'lost', meta[5], 'bytes', '0', 'ts', meta[6], 'forks', meta[7])

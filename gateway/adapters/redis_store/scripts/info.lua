@@ -3,14 +3,14 @@
 -- KEYS 1 meta, 2 log, 3 clients, 4 routes
 -- Result: nil, or an array: lines of text, `forks`, owner or nil, live routes (client, gateway, connection, generation, lease
 -- left in ms, acked cursor, ...)
---   <state> <epoch> <head> <lost> <first retained seq> <retained bytes> <last timestamp>
+--   <state> <epoch> <head> <lost> <void> <first retained seq> <retained bytes> <last timestamp>
 
 -- include: lib_server
 -- include: lib_page
 -- include: lib_routes
 -- include: lib_clients
 
-local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'head', 'lost', 'bytes', 'ts', 'forks', 'owner')
+local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'head', 'lost', 'bytes', 'ts', 'forks', 'owner', 'plain', 'void')
 if not meta[1] or not meta[3] then
   return nil
 end
@@ -19,6 +19,7 @@ local lost = lost_seq(KEYS[2], head, tonumber(meta[4]))
 local first = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1]
 local retained_bytes = first and meta[5] - first[2][4] or 0
 local now = clock()
+local void = void_seq(KEYS[1], KEYS[2], head, lost, meta[9], meta[10], now)
 local routes = {}
 local stored = redis.call('HGETALL', KEYS[4])
 for i = 1, #stored, 2 do
@@ -31,7 +32,7 @@ for i = 1, #stored, 2 do
   end
 end
 return {
-  table.concat({ meta[1], meta[2], meta[3], digits(lost), digits(lost + 1), digits(retained_bytes), meta[6] }, '\n'),
+  table.concat({ meta[1], meta[2], meta[3], digits(lost), digits(void), digits(lost + 1), digits(retained_bytes), meta[6] }, '\n'),
   meta[7],
   meta[8],
   routes,

@@ -1,9 +1,10 @@
 -- The meta hash: which server wrote it (design.md 4 "epoch and fork"), how an epoch and a fork begin.
--- Fields: v epoch fork line forks inc head visible bytes freed plain lost ts gen owner state, and `p:<name>` for each producer.
+-- Fields: v epoch fork line forks inc head visible bytes freed lost ts gen owner state, `p:<name>` for each producer (their
+-- number in `producers`), and what lib_runs says.
 -- `line` is `<epoch>.<fork>`. `bytes` counts everything appended in this epoch, `freed` what is known to have left the log:
 -- bytes - freed is never less than what the log holds. A tombstone's `inc` is `-`, which no server has.
--- `visible` and `plain` are written at the beginning only; where they are below head they mean head (until a version that
--- has replicas to wait for, or texts to rebuild from, says otherwise).
+-- `visible` is written at the beginning only; where it is below head it means head (until a version that has replicas to wait
+-- for says otherwise).
 
 -- Nonces: ten characters for an epoch, eight for a fork.
 local function epoch_nonce(nonces)
@@ -15,13 +16,12 @@ local function fork_nonce(nonces)
 end
 
 -- `forks` has one line a fork: id, base, then name and text length of every retained run; tabs between; oldest first.
-local function open_fork(meta, runs, incarnation, nonces)
-  local stored = redis.call('HMGET', meta, 'forks', 'head', 'epoch')
+local function open_fork(meta, incarnation, nonces)
+  local stored = redis.call('HMGET', meta, 'forks', 'head', 'epoch', 'runs')
   local fork = { fork_nonce(nonces), stored[2] }
-  local states = redis.call('HGETALL', runs)
-  for i = 1, #states, 2 do
-    fork[#fork + 1] = states[i]
-    fork[#fork + 1] = string.match(states[i + 1], '^%a %d+ (%d+)')
+  for run in string.gmatch(stored[4] or '', '[^\n]+') do
+    fork[#fork + 1] = run
+    fork[#fork + 1] = string.match(redis.call('HGET', meta, 'r:' .. run), '^%a %d+ %d+ (%d+)')
   end
   local forks = stored[1]
   local _, newlines = string.gsub(forks, '\n', '')
@@ -38,7 +38,7 @@ local function begin_epoch(meta, leftovers, incarnation, nonces, owner)
   redis.call('DEL', meta, unpack(leftovers))
   redis.call('HSET', meta, 'inc', incarnation, 'line', epoch .. '.' .. fork, 'head', '0', 'ts', '0', 'lost', '0',
     'bytes', '0', 'freed', '0', 'v', '1', 'epoch', epoch, 'fork', fork, 'forks', fork .. '\t0', 'visible', '0',
-    'plain', '0', 'gen', '0', 'state', 'live')
+    'gen', '0', 'state', 'live')
   if owner ~= '' then
     redis.call('HSET', meta, 'owner', owner)
   end
@@ -48,7 +48,7 @@ end
 -- For scripts that write. Afterwards meta, if there is one, names the server that runs this script.
 -- Returns 'live', 'deleted' or 'missing', and the server's incarnation when the caller named another one, else ''.
 -- With `leftovers` a missing meta is made.
-local function enter(meta, runs, given, nonces, owner, leftovers)
+local function enter(meta, given, nonces, owner, leftovers)
   local stored = redis.call('HMGET', meta, 'inc', 'head', 'state')
   local server = given
   if stored[1] ~= given or VERIFY_EVERY_CALL then
@@ -66,7 +66,7 @@ local function enter(meta, runs, given, nonces, owner, leftovers)
     return 'live', report, true
   end
   if stored[1] ~= server then
-    open_fork(meta, runs, server, nonces)
+    open_fork(meta, server, nonces)
   end
   return 'live', report, false
 end

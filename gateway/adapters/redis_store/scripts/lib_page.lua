@@ -8,6 +8,34 @@ local function lost_seq(log, head, lost)
   return lost
 end
 
+-- Highest seq, at most `lost`, that no run's text and no kept item can rebuild. `plain` and `void` as meta has them.
+local function void_seq(meta, log, head, lost, plain, void, now)
+  if not plain or lost == 0 then
+    return lost
+  end
+  local known = lost
+  if lost < head then
+    local fields = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)[1][2]
+    if fields[13] == 'p' and fields[14] ~= '' then
+      known = tonumber(fields[14])
+    end
+  else
+    local seq, until_seq = string.match(plain, '^(%d+) (%d+)')
+    known = tonumber(until_seq) == head and tonumber(seq) or head
+  end
+  known = math.max(known, tonumber(void or 0))
+  if known < lost then
+    -- Ended runs whose time is over are as good as gone.
+    for run in string.gmatch(redis.call('HGET', meta, 'runs') or '', '[^\n]+') do
+      local last, retained_until = string.match(redis.call('HGET', meta, 'r:' .. run), '^e (%d+) (%d+)')
+      if last and tonumber(retained_until) <= now then
+        known = math.max(known, tonumber(last))
+      end
+    end
+  end
+  return math.min(known, lost)
+end
+
 -- Entries above `after` until their frames have `max_bytes`, at least one when there is one.
 local function read_page(log, after, lost, head, max_bytes)
   local entries, bytes, chunk = {}, 0, 16

@@ -43,8 +43,8 @@ local function heard_at(record)
   return tonumber(string.match(what, '@(%d+)$'))
 end
 
--- A producer's first record: the longest idle one goes when there are too many.
-local function add_producer(meta, field, record)
+-- A producer more: the longest idle one goes when there are too many.
+local function count_producer(meta)
   if redis.call('HINCRBY', meta, 'producers', 1) > PRODUCERS_MAX then
     local stored = redis.call('HGETALL', meta)
     local idlest, idle_since
@@ -59,16 +59,33 @@ local function add_producer(meta, field, record)
     redis.call('HDEL', meta, idlest)
     redis.call('HINCRBY', meta, 'producers', -1)
   end
+end
+
+local function add_producer(meta, field, record)
+  count_producer(meta)
   redis.call('HSET', meta, field, record)
 end
 
--- Store that numbers from `first` to `upto` were answered `what`. `record` is what was stored; its segments count if it is of
--- the same epoch.
+-- The record once numbers from `first` to `upto` were answered `what`.
+local function answered(segments, epoch, first, upto, what)
+  return epoch .. ' ' .. digits(upto) .. ' ' .. what .. ' ' .. extend(segments, first, what, upto)
+end
+
+-- Store that. `record` is what was stored; its segments count if it is of the same epoch.
 local function remember(meta, field, record, segments, epoch, first, upto, what)
-  local changed = epoch .. ' ' .. digits(upto) .. ' ' .. what .. ' ' .. extend(segments, first, what, upto)
-  if record then
-    redis.call('HSET', meta, field, changed)
-  else
-    add_producer(meta, field, changed)
+  if not record then
+    count_producer(meta)
   end
+  redis.call('HSET', meta, field, answered(segments, epoch, first, upto, what))
+end
+
+-- A new epoch, above the one before; its numbers begin at 1. Returns it.
+local function new_epoch(meta, field, now_us)
+  local stored = redis.call('HMGET', meta, field, 'head')
+  if not stored[1] then
+    count_producer(meta)
+  end
+  local epoch = digits(math.max((stored[1] and tonumber(string.match(stored[1], '^%d+')) or 0) + 1, now_us))
+  redis.call('HSET', meta, field, epoch .. ' 0 @' .. stored[2] .. ' ')
+  return epoch
 end

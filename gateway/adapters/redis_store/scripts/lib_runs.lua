@@ -1,43 +1,107 @@
--- Run states, fields of the runs hash: `<o|e> <producer epoch> <text bytes> <thinking bytes> <seq of its first message>`, o for
--- open, e for ended. As tables: the same five values, `is_new` when the hash does not have it.
+-- Runs (design.md 6), fields of meta: `runs` the names of retained ones in the order in which they began, newline between;
+-- `r:<run>` its state: `<o|e> <last seq> <until ms> <text> <seq> <kept> <thinking> <seq> <kept> <writer> <first seq>`: open or
+--   ended; lease, once ended how long it is retained; for either text its UTF-8 bytes, the seq of its last frame and the
+--   bytes of the prefix that is kept; epoch of its writer (0: none, it comes by pushes);
+-- `s:<run>` `<input offset> <last number> <gateway>` and after a newline the opaque state of its writer;
+-- `i:<run>`, `z:<run>` the payloads of run_start and run_end; `x:<run>` lines `<client>\t<seen seq>\t<seen at>` of its cuts;
+-- `plain` `<seq> <until> <bytes>`: the last seq that neither a run's text nor a kept item can rebuild, as long as `until` is
+--   the head (otherwise the head itself is such a seq), and the bytes of all kept texts;
+-- `void` the seq up to which nothing can be rebuilt any more, because a run or a kept item went.
+-- Texts are kept JSON-escaped in `text:<run>` and `think:<run>`; names as keys.py makes them.
 
--- Kept as long as meta while one is open, else for a while after the last end.
-local function keep_runs(runs)
-  local stored = redis.call('HVALS', runs)
-  local value_ms = RUN_MS
-  for i = 1, #stored do
-    if string.sub(stored[i], 1, 1) == 'o' then
-      value_ms = META_MS
-    end
-  end
-  redis.call('PEXPIRE', runs, math.floor(value_ms * 4 / 3))
+local STATE = '^(%a) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$'
+local PLAIN = '^(%d+) (%d+) (%d+)$'
+
+-- Scripts that the names of the runs are not known to derive the keys; they are in the session's slot.
+local function text_keys(meta, run)
+  local start = string.sub(meta, 1, -5)
+  local name = string.gsub(run, '[^%w_.~-]', function(char)
+    return string.format('%%%02X', string.byte(char))
+  end)
+  return start .. 'text:' .. name, start .. 'think:' .. name
 end
 
--- Ended runs go first, the oldest of them first; when all are open, the oldest.
-local function drop_oldest_run(runs)
-  local stored = redis.call('HGETALL', runs)
-  local victim, victim_state, victim_first
-  for i = 1, #stored, 2 do
-    local state, first = string.match(stored[i + 1], '^(%a) %d+ %d+ %d+ (%d+)')
-    first = tonumber(first)
-    if not victim or state < victim_state or (state == victim_state and first < victim_first) then
-      victim, victim_state, victim_first = stored[i], state, first
-    end
+-- The state as a table, nil when there is none. Numbers stay text.
+local function read_run(meta, run)
+  local record = redis.call('HGET', meta, 'r:' .. run)
+  if not record then
+    return nil
   end
-  redis.call('HDEL', runs, victim)
+  local mode, last, lease, text, text_seq, text_kept, thinking, thinking_seq, thinking_kept, writer, first =
+    string.match(record, STATE)
+  return {
+    mode = mode, last = last, lease = lease, text = text, text_seq = text_seq, text_kept = text_kept,
+    thinking = thinking, thinking_seq = thinking_seq, thinking_kept = thinking_kept, writer = writer, first = first,
+  }
 end
 
-local function store_runs(runs, states)
-  local changes_life = false
-  for run, state in pairs(states) do
-    redis.call('HSET', runs, run, state[1] .. ' ' .. state[2] .. ' ' .. digits(state[3]) .. ' ' .. digits(state[4]) .. ' '
-      .. digits(state[5]))
-    changes_life = changes_life or state.is_new or state[1] == 'e'
+-- `origin`: ` <writer> <first seq>`, where that is at hand instead of the two.
+local function store_run(meta, run, state, origin)
+  redis.call('HSET', meta, 'r:' .. run, table.concat({ state.mode, state.last, state.lease, state.text, state.text_seq,
+    state.text_kept, state.thinking, state.thinking_seq, state.thinking_kept }, ' ')
+    .. (origin or ' ' .. state.writer .. ' ' .. state.first))
+end
+
+local function run_names(meta)
+  local names = {}
+  for name in string.gmatch(redis.call('HGET', meta, 'runs') or '', '[^\n]+') do
+    names[#names + 1] = name
   end
-  if changes_life then
-    for _ = RUNS_MAX + 1, redis.call('HLEN', runs) do
-      drop_oldest_run(runs)
+  return names
+end
+
+-- Below `seq` nothing can be rebuilt any more.
+local function raise_void(meta, seq)
+  if tonumber(redis.call('HGET', meta, 'void') or 0) < tonumber(seq) then
+    redis.call('HSET', meta, 'void', seq)
+  end
+end
+
+-- A retained run and its texts go; returns the bytes of text that are free then.
+local function drop_run(meta, run, state)
+  redis.call('HDEL', meta, 'r:' .. run, 's:' .. run, 'i:' .. run, 'z:' .. run, 'x:' .. run)
+  if redis.call('HDEL', meta, 'p:~run/' .. run) == 1 then
+    redis.call('HINCRBY', meta, 'producers', -1)
+  end
+  redis.call('DEL', text_keys(meta, run))
+  raise_void(meta, state.last)
+  return state.text_kept + state.thinking_kept
+end
+
+-- Ended runs whose time is over go; then, as long as there are more than `limit`, ended ones, then the oldest.
+-- Returns the names that stay and the bytes of text that are free.
+local function prune_runs(meta, now, limit)
+  local stay, freed, ended = {}, 0, 0
+  for _, name in ipairs(run_names(meta)) do
+    local state = read_run(meta, name)
+    if state and state.mode == 'e' and tonumber(state.lease) <= now then
+      freed = freed + drop_run(meta, name, state)
+    elseif state then
+      stay[#stay + 1] = name
+      ended = ended + (state.mode == 'e' and 1 or 0)
     end
-    keep_runs(runs)
   end
+  for _ = limit + 1, #stay do
+    for place, name in ipairs(stay) do
+      local state = read_run(meta, name)
+      if ended == 0 or state.mode == 'e' then
+        freed = freed + drop_run(meta, name, state)
+        ended = math.max(0, ended - 1)
+        table.remove(stay, place)
+        break
+      end
+    end
+  end
+  return stay, freed
+end
+
+-- A run begins at `first` (text). Texts that an earlier one of its name left behind go. Returns the bytes that became free.
+local function begin_run(meta, run, writer, first, now)
+  local names, freed = prune_runs(meta, now, RUNS_MAX - 1)
+  names[#names + 1] = run
+  redis.call('DEL', text_keys(meta, run))
+  local lease = now + (writer == '0' and RUN_PUSH_LEASE_MS or RUN_LEASE_MS)
+  redis.call('HSET', meta, 'runs', table.concat(names, '\n'), 'r:' .. run,
+    'o ' .. first .. ' ' .. digits(lease) .. ' 0 0 0 0 0 0 ' .. writer .. ' ' .. first)
+  return freed
 end

@@ -3,14 +3,14 @@
 -- KEYS 1 meta, 2 log
 -- ARGV 1 incarnation, 2 after seq, 3 bytes
 -- Result: array: lines of text, `forks`, entries
---   p <epoch> <head> <lost>
+--   p <epoch> <head> <lost> <void>
 --   m   no meta, or a tombstone
 --   s   meta names another server than this one: call `enter`, then again
 
 -- include: lib_server
 -- include: lib_page
 
-local meta = redis.call('HMGET', KEYS[1], 'inc', 'epoch', 'head', 'lost', 'forks', 'state')
+local meta = redis.call('HMGET', KEYS[1], 'inc', 'epoch', 'head', 'lost', 'forks', 'state', 'plain', 'void')
 if not meta[1] or not meta[3] or meta[6] == 'deleted' then
   return { 'm' }
 end
@@ -20,4 +20,5 @@ end
 local head = tonumber(meta[3])
 local lost = lost_seq(KEYS[2], head, tonumber(meta[4]))
 local entries = read_page(KEYS[2], tonumber(ARGV[2]), lost, head, tonumber(ARGV[3]))
-return { 'p\n' .. meta[2] .. '\n' .. meta[3] .. '\n' .. digits(lost), meta[5], entries }
+local void = void_seq(KEYS[1], KEYS[2], head, lost, meta[7], meta[8], clock())
+return { 'p\n' .. meta[2] .. '\n' .. meta[3] .. '\n' .. digits(lost) .. '\n' .. digits(void), meta[5], entries }

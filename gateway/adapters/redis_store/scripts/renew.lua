@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- renew: the leases of one gateway's clients of one session, and their acknowledgements (design.md 5.3).
--- KEYS 1 meta, 2 clients, 3 runs, 4 routes, 5 gws
+-- KEYS 1 meta, 2 clients, 3 routes, 4 gws
 -- ARGV 1 incarnation, 2 nonces, 3 gateway, then for each client: client, connection, generation, line at its claim, acked seq
 --      on that line or empty
 -- Result, lines of text: <incarnation> <line, empty without meta> <head>, then for each client:
@@ -13,9 +13,9 @@
 -- include: lib_routes
 -- include: lib_clients
 
-local META, CLIENTS, RUNS, ROUTES, GWS, gateway = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], ARGV[3]
+local META, CLIENTS, ROUTES, GWS, gateway = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[3]
 local now, now_us = clock()
-local state, report = enter(META, RUNS, ARGV[1], ARGV[2], '', nil)
+local state, report = enter(META, ARGV[1], ARGV[2], '', nil)
 local meta = state == 'live' and redis.call('HMGET', META, 'line', 'head') or { '', '0' }
 local answers = { report, meta[1], meta[2] }
 local live = read_routes(ROUTES, now)

@@ -30,7 +30,7 @@ def test_text_of_a_run_is_canonical_whatever_the_order_and_at_is_dropped(
 
     item = make_item({name: fields[name] for name in order})
 
-    assert item == Item(cls, "r1", 6, True, f'{{"kind":"{kind}","run":"r1","text":"héllo"'.encode())
+    assert item == Item(cls, "r1", 6, True, f'{{"kind":"{kind}","run":"r1","text":"héllo"'.encode(), 7)
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,11 @@ def test_text_of_a_run_is_canonical_whatever_the_order_and_at_is_dropped(
     [
         (
             {"kind": "delta", "run": "r", "text": "é", "lang": "fr", "at": 7},
-            Item(EntryClass.OTHER, "r", 2, True, '{"kind":"delta","run":"r","text":"é","lang":"fr"'.encode()),
+            Item(EntryClass.OTHER, "r", 2, True, '{"kind":"delta","run":"r","lang":"fr","text":"é"'.encode(), 3),
         ),
         (
             {"text": "x = 1", "kind": "code_block", "run": "r", "language": "py"},
-            Item(EntryClass.OTHER, "r", 5, True, b'{"kind":"code_block","text":"x = 1","run":"r","language":"py"'),
+            Item(EntryClass.CODE, "r", 5, True, b'{"kind":"code_block","run":"r","language":"py","text":"x = 1"', 6),
         ),
         (
             {"kind": "thinking", "run": "r", "duration_ms": 5},
@@ -62,7 +62,7 @@ def test_text_of_a_run_is_canonical_whatever_the_order_and_at_is_dropped(
         ),
         (
             {"kind": "tool", "run": "r", "data": {"a": [1, 2.5, None, True]}},
-            Item(EntryClass.OTHER, "r", 0, False, b'{"kind":"tool","run":"r","data":{"a":[1,2.5,null,true]}'),
+            Item(EntryClass.TOOL, "r", 0, False, b'{"kind":"tool","run":"r","data":{"a":[1,2.5,null,true]}'),
         ),
         (
             {"kind": "data", "run": 7, "at": 3, "text": "t"},

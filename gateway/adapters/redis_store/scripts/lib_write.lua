@@ -1,0 +1,71 @@
+-- Messages that other scripts than `append` write: one writer a script call, between open_writer and close_writer nobody else
+-- touches what it holds of meta (head, line, plain, the runs of its messages). Included after lib_server and lib_runs.
+-- A writer has meta, line, now_ms, stamp (ms of its messages, text), head, channels, gateways (`\n<gateway>` for each),
+-- receivers; whoever opens it sets `clients` (key) before close_writer.
+
+local RUN = '^(%a) %d+ %d+ (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)( %d+ %d+)$'
+
+-- nil when there is no meta, a tombstone, or meta names another server: call `enter`, then again.
+-- `payload_head`: what frames of this session have between timestamp and payload.
+local function open_writer(meta, log, gws, incarnation, now, payload_head)
+  local stored = redis.call('HMGET', meta, 'inc', 'line', 'head', 'ts', 'lost', 'bytes', 'freed', 'plain')
+  if stored[1] ~= incarnation or not stored[3] or (VERIFY_EVERY_CALL and server_incarnation() ~= incarnation) then
+    return nil
+  end
+  local w = {
+    meta = meta, log = log, now_ms = now, payload_head = payload_head, line = stored[2], head = tonumber(stored[3]),
+    stamp = digits(math.max(now, tonumber(stored[4]))), lost = tonumber(stored[5]), bytes = tonumber(stored[6]),
+    freed = tonumber(stored[7]), plain = false, total = 0, channels = {}, gateways = '', receivers = 0,
+  }
+  if stored[8] then
+    local plain, plain_until, total = string.match(stored[8], PLAIN)
+    w.plain, w.total = plain_until == stored[3] and plain, tonumber(total)
+  end
+  local leases = redis.call('HGETALL', gws)
+  for i = 1, #leases, 2 do
+    if tonumber(leases[i + 1]) > now then
+      w.channels[#w.channels + 1] = 'rr:ch:' .. leases[i]
+      w.gateways = w.gateways .. '\n' .. leases[i]
+    end
+  end
+  return w
+end
+
+-- Like a message of `append`: `class` with `+<bytes of the escaped text and its quote>` if its text counts, `body` the payload
+-- without its closing brace. `is_kept`: a kept item that can rebuild it. A run that is named and not known begins; one that
+-- has ended must not be named. Returns its seq and frame.
+local function write_message(w, class, name, text_bytes, body, is_kept)
+  local call, format, match, sub = redis.call, string.format, string.match, string.sub
+  local META, LOG, now, channels, line, stamp = w.meta, w.log, w.now_ms, w.channels, w.line, w.stamp
+  local head, lost, bytes, freed, plain, total = w.head, w.lost, w.bytes, w.freed, w.plain, w.total
+  local run, mode, text, text_seq, text_kept, thinking, thinking_seq, thinking_kept, origin, lease, run_seq
+  local text_key, think_key
+  local receivers, log_began, seq = w.receivers, false, nil
+  local rest = w.payload_head .. body
+  -- include: lib_entry
+  w.head, w.lost, w.bytes, w.freed, w.plain, w.total, w.receivers = head, lost, bytes, freed, plain, total, receivers
+  if mode then
+    store_run(META, run, { mode = mode, last = run_seq, lease = lease, text = text, text_seq = text_seq,
+      text_kept = text_kept, thinking = thinking, thinking_seq = thinking_seq, thinking_kept = thinking_kept }, origin)
+  end
+  return head, frame
+end
+
+local function close_writer(w)
+  redis.call('HSET', w.meta, 'head', digits(w.head), 'ts', w.stamp, 'lost', w.lost, 'bytes', w.bytes, 'freed', w.freed,
+    'plain', (w.plain or digits(w.head)) .. ' ' .. digits(w.head) .. ' ' .. digits(w.total))
+  redis.call('PEXPIRE', w.log, LOG_STEP_MS * 4)
+  keep(w.meta, META_MS)
+  keep(w.clients, META_MS)
+end
+
+-- Ends an open run for somebody who is not its writer: digests are not known. `members`: more of the payload, as JSON from after
+-- the reason. Returns the seq of its run_end and the payload.
+local function end_run(w, run, reason, members)
+  local state = read_run(w.meta, run)
+  local name = '"' .. string.gsub(run, '["\\]', '\\%0') .. '"'
+  local body = '{"kind":"run_end","run":' .. name .. ',"reason":"' .. reason .. '"' .. members .. ',"bytes":' .. state.text
+    .. ',"code_points":null,"sha256":null,"reasoning":{"bytes":' .. state.thinking
+    .. ',"code_points":null,"sha256":null,"duration_ms":null}'
+  return write_message(w, 'e', run, '0', body, false), body .. '}'
+end
