@@ -8,6 +8,7 @@ from typing import Any
 from gateway.core.connection import Connection
 from gateway.core.hub import Hub
 from gateway.core.ingest import Ingest
+from gateway.core.runs.runs import Runs
 from gateway.domain.measures import Gauges
 from gateway.domain.wire.ids import GatewayId
 from gateway.ports import Clock, Directory, InboxLag
@@ -26,6 +27,7 @@ class Gauge:
     is_subscribed: Callable[[], bool]
     is_draining: Callable[[], bool]
     inbox: Callable[[], InboxLag] = lambda: InboxLag(0, 0, 0)
+    runs: Runs | None = None
 
     def read(self) -> Gauges:
         states: Counter[str] = Counter()
@@ -43,6 +45,8 @@ class Gauge:
             unacked_bytes=unacked_bytes,
             behind_messages=behind_messages,
             ingest_lanes=len(self.ingest.lanes),
+            open_ingests=0 if self.runs is None else len(self.runs.open),
+            ingest_unsent_bytes=0 if self.runs is None else self.runs.unsent_bytes,
             is_redis_up=self.is_redis_up(),
             is_subscribed=self.is_subscribed(),
             is_draining=self.is_draining(),

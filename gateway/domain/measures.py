@@ -131,6 +131,10 @@ class Gauges:
     is_redis_up: bool
     is_subscribed: bool
     is_draining: bool
+    open_ingests: int = 0
+    """Streams of producers."""
+    ingest_unsent_bytes: int = 0
+    """Of them: read and not in the log yet."""
     inbox_waiting: int = 0
     """Items of the tenants that this gateway has lately served, not acknowledged yet."""
     inbox_dead: int = 0

@@ -23,7 +23,7 @@ class Readiness(Protocol):
 
 
 class AdminApi:
-    """Handlers of one gateway. `expose` gives the metrics' text, `status` what `/admin/status` answers."""
+    """Handlers of one gateway. `expose` gives the metrics; `status` and `runs` what the paths of their names answer."""
 
     def __init__(
         self,
@@ -31,17 +31,20 @@ class AdminApi:
         readiness: Readiness,
         expose: Callable[[], bytes],
         status: Callable[[], Awaitable[Mapping[str, Any]]],
+        runs: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
     ) -> None:
         self._access = access
         self._readiness = readiness
         self._expose = expose
         self._status = status
+        self._runs = runs
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         router.add_get("/livez", self.live)
         router.add_get("/readyz", self.ready)
         router.add_get("/metrics", self.metrics)
         router.add_get("/admin/status", self.status)
+        router.add_get("/admin/runs", self.runs)
 
     async def live(self, _request: web.Request) -> web.Response:
         """Says only that the event loop turns: neither Redis nor a drain is a reason to be killed (K05, K07)."""
@@ -58,6 +61,11 @@ class AdminApi:
         principal = await self._access.authenticate(bearer_token(request))
         require_scope(principal, Scope.ADMIN)
         return json_response(await self._status())
+
+    async def runs(self, request: web.Request) -> web.Response:
+        principal = await self._access.authenticate(bearer_token(request))
+        require_scope(principal, Scope.ADMIN)
+        return json_response({"runs": list(self._runs())})
 
 
 __all__ = ["AdminApi", "Readiness"]

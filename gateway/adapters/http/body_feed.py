@@ -5,6 +5,7 @@ Called by the stream's handler, which waits here until the body ended, broke off
 """
 
 import asyncio
+from typing import Self
 
 from aiohttp.streams import StreamReader
 

@@ -8,10 +8,13 @@ from gateway.adapters.http.agent_parts import Asks, InboxDesk
 from gateway.domain.access.principal import Principal
 from gateway.domain.streams.pieces import EndReason
 from gateway.domain.streams.run_options import StreamRequest, TokensRequest
+from gateway.domain.streams.segment import SegmentOptions
 from gateway.domain.wire.entry import Item
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import ClientId, ProducerName, RunId, SessionId, SessionRef, UserId
 from gateway.ports import Appended, ProducerRef, Registered, RunInfo, SessionInfo
+
+_SEGMENTS = SegmentOptions()
 
 
 class Ticket(Protocol):
@@ -158,6 +161,8 @@ class PublicParts(NamedTuple):
     user_push: UserPush
     runs: Runs | None = None
     tokens: Tokens | None = None
+    segments: SegmentOptions = _SEGMENTS
+    """How a run's text is cut when its producer does not say."""
     control: Control | None = None
     inputs: Inputs | None = None
     asks: Asks | None = None

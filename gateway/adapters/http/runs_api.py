@@ -28,6 +28,7 @@ from gateway.adapters.http.runs_query import (
 )
 from gateway.domain.access.principal import Principal
 from gateway.domain.streams.pieces import EndReason
+from gateway.domain.streams.segment import SegmentOptions
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import SessionRef
 from gateway.ports import RunInfo
@@ -47,11 +48,21 @@ _keep_alive_decoder = msgspec.json.Decoder(KeepAliveBody)
 class RunsApi:
     """Handlers of one gateway."""
 
-    def __init__(self, access: Access, runs: Runs, tokens: Tokens, limits: LimitSettings, rng: random.Random) -> None:
+    def __init__(
+        self,
+        access: Access,
+        runs: Runs,
+        tokens: Tokens,
+        limits: LimitSettings,
+        segments: SegmentOptions,
+        rng: random.Random,
+    ) -> None:
+        """`segments`: how a run's text is cut when its producer does not say."""
         self._access = access
         self._runs = runs
         self._tokens = tokens
         self._limits = limits
+        self._segments = segments
         self._rng = rng
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -70,7 +81,7 @@ class RunsApi:
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         _, ref = await self._publisher(request)
-        wanted = stream_request(request, ref)
+        wanted = stream_request(request, ref, self._segments)
         ingest = await self._runs.begin(wanted)
         with self._runs.holding(ingest, wanted):
             _watch_peer(request)
@@ -94,7 +105,7 @@ class RunsApi:
     async def add_tokens(self, request: web.Request) -> web.Response:
         _, ref = await self._publisher(request)
         body = await read_json(request, _tokens_decoder, self._limits.batch_bytes)
-        return json_response(await self._tokens.add(tokens_request(request, ref, body)))
+        return json_response(await self._tokens.add(tokens_request(request, ref, body, self._segments)))
 
     async def end(self, request: web.Request) -> web.Response:
         _, ref = await self._publisher(request)

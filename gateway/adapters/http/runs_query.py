@@ -1,6 +1,7 @@
 """What a producer asks of a run: query of a stream, bodies of the other requests. RelayErrors say what to do."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, Final
 
 import msgspec
@@ -51,7 +52,7 @@ def run_of(request: web.Request) -> RunId:
     return RunId(check_id(request.match_info["run"], "run"))
 
 
-def stream_request(request: web.Request, session: SessionRef) -> StreamRequest:
+def stream_request(request: web.Request, session: SessionRef, default: SegmentOptions) -> StreamRequest:
     query = _checked(request.query, _STREAM_NAMES)
     name = query.get("dialect", DialectName.TEXT.value)
     try:
@@ -64,7 +65,7 @@ def stream_request(request: web.Request, session: SessionRef) -> StreamRequest:
     return StreamRequest(
         session=session,
         run=run_of(request),
-        options=RunOptions(dialect, segment_options(query)),
+        options=RunOptions(dialect, segment_options(query, default)),
         attach=None if epoch is None else AttachAt(epoch, offset),
         owner=_owner(query),
         viewers_grace_seconds=_seconds(query, "viewers_grace", MAX_GRACE_SECONDS),
@@ -72,7 +73,9 @@ def stream_request(request: web.Request, session: SessionRef) -> StreamRequest:
     )
 
 
-def tokens_request(request: web.Request, session: SessionRef, body: TokensBody) -> TokensRequest:
+def tokens_request(
+    request: web.Request, session: SessionRef, body: TokensBody, default: SegmentOptions
+) -> TokensRequest:
     query = _checked(request.query, _TOKENS_NAMES)
     given = [value for value in (body.text, body.tokens, body.thinking) if value is not None]
     if len(given) != 1:
@@ -87,7 +90,7 @@ def tokens_request(request: web.Request, session: SessionRef, body: TokensBody) 
     return TokensRequest(
         session=session,
         run=run_of(request),
-        options=RunOptions(None, segment_options(query)),
+        options=RunOptions(None, segment_options(query, default)),
         text=text,
         is_thinking=body.thinking is not None,
         offset=body.offset,
@@ -96,13 +99,16 @@ def tokens_request(request: web.Request, session: SessionRef, body: TokensBody) 
     )
 
 
-def segment_options(query: Mapping[str, str]) -> SegmentOptions:
-    fields: dict[str, Any] = {}
+def segment_options(query: Mapping[str, str], default: SegmentOptions) -> SegmentOptions:
+    """What the query does not say is as the operator set it."""
+    fields = asdict(default)
     mode = query.get("segment")
     if mode is not None:
         if mode not in set(SegmentMode):
             raise _bad(f"segment `{mode[:32]}` is none of: {', '.join(SegmentMode)}")
         fields["mode"] = SegmentMode(mode)
+        if fields["mode"] is not SegmentMode.PATTERN:
+            fields["pattern"] = None
     for name in ("tokens", "max_delay_ms", "max_bytes"):
         if (value := _whole(query, name)) is not None:
             fields[name] = value

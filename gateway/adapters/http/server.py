@@ -39,7 +39,7 @@ def build_public_app(
         app.router.add_get(path, websocket, allow_head=False)
     ProducerApi(parts.access, parts.ingest, limits).add_routes(app.router)
     if parts.runs is not None and parts.tokens is not None:
-        RunsApi(parts.access, parts.runs, parts.tokens, limits, rng).add_routes(app.router)
+        RunsApi(parts.access, parts.runs, parts.tokens, limits, parts.segments, rng).add_routes(app.router)
     if parts.control is not None and parts.inputs is not None:
         ControlApi(parts.access, parts.control, parts.inputs, limits).add_routes(app.router)
     if parts.asks is not None:

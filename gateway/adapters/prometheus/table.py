@@ -81,6 +81,8 @@ METRICS: tuple[Metric, ...] = (
     _gauge("unacked_bytes", "Bytes sent and not acknowledged, of clients that acknowledge.", "unacked_bytes"),
     _gauge("behind_messages", "Messages in the log that are not sent yet, over all connections.", "behind_messages"),
     _gauge("ingest_lanes", "Producers in sessions that this gateway appends for.", "ingest_lanes"),
+    _gauge("open_ingests", "Open streams of producers.", "open_ingests"),
+    _gauge("ingest_unsent_bytes", "Bytes of producers' streams that are not in the log yet.", "ingest_unsent_bytes"),
     _gauge("inbox_waiting", "Inbox items not acknowledged yet, of tenants lately served here.", "inbox_waiting"),
     _gauge("inbox_dead", "Dead letters of those tenants.", "inbox_dead"),
     _gauge("inbox_oldest_seconds", "Age of the oldest item that waits there.", "inbox_oldest_seconds"),

@@ -241,10 +241,12 @@ class OpenIngest:
     def _report(self, end: StreamEnd) -> dict[str, Any]:
         pipeline, known_bytes = self._pipeline, self._parts.settings.text_bytes
         appended = self._appends.last
-        report = {
+        report: dict[str, Any] = {
             "run": self.run,
             "epoch": self.epoch,
             "reason": end.reason.value,
+            "finish_reason": end.finish_reason,
+            "usage": end.usage,
             **pipeline.text.count.fields(known_bytes),
             "thinking": pipeline.thinking.count.fields(known_bytes) | {"duration_ms": pipeline.thinking_ms},
             "input_bytes": pipeline.fed_bytes,

@@ -49,6 +49,15 @@ class Runs:
         self._nobody = asyncio.Event()
         self._nobody.set()
 
+    @property
+    def unsent_bytes(self) -> int:
+        """Of all open ingests: read and not in the log yet."""
+        return sum(held.ingest.unsent_bytes for held in self.open.values())
+
+    def report(self) -> list[dict[str, Any]]:
+        """Open ingests for an operator, the oldest first."""
+        return [_described(held, self._parts.clock()) for held in self.open.values()]
+
     # ---- streams ---------------------------------------------------------------------------------------------------
 
     async def begin(self, request: StreamRequest) -> OpenIngest:
@@ -222,6 +231,28 @@ class Runs:
         held = self.open.get((ref.key, run))
         if held is not None and held.ingest.epoch != epoch:
             held.ingest.stop(failures.replaced())
+
+
+def _described(held: HeldIngest, now: float) -> dict[str, Any]:
+    ingest, tempo = held.ingest, held.ingest.tempo
+    rate, dialect = tempo.tokens_per_second(), held.request.options.dialect
+    return {
+        "tenant": ingest.ref.tenant,
+        "session": ingest.ref.session,
+        "run": ingest.run,
+        "epoch": ingest.epoch,
+        "dialect": None if dialect is None else dialect.value,
+        "age_seconds": round(now - ingest.opened_at, 1),
+        "silent_seconds": round(now - tempo.last_at, 1),
+        "tokens": tempo.tokens,
+        "tokens_per_second": None if rate is None else round(rate, 1),
+        "first_token_seconds": tempo.first_token_seconds,
+        "stalls": tempo.stalls,
+        "input_bytes": ingest.input_bytes,
+        "text_bytes": ingest.text_bytes,
+        "unsent_bytes": ingest.unsent_bytes,
+        "is_watched": ingest.unwatched_since is None,
+    }
 
 
 def _attach_data(run: RunId, writer: RunWriter) -> dict[str, Any]:
