@@ -101,6 +101,11 @@ class Oracle:
         """Say it on the newest socket: answers the `accepted` or `error` that names it by `what` and `id` or `seq`."""
         return {"answer": await self._readers[name].questions.ask(message, seconds)}
 
+    async def frames(self, name: str) -> dict[str, Any]:
+        """Every text frame that it applied: first, seq, payload."""
+        applied = self._readers[name].record.view.applied
+        return {"frames": [[frame.first, frame.seq, frame.payload] for frame in applied]}
+
     async def hold(self, names: list[str]) -> dict[str, Any]:
         for reader in self._pick(names):
             reader.hold()

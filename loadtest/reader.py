@@ -61,7 +61,7 @@ class Reader:
     """New sockets under way: the old one may be closed before their answer is read."""
 
     def __post_init__(self) -> None:
-        self.record = Record(self.spec.session)
+        self.record = Record(self.spec.session, interrupted=dict.fromkeys(self.spec.interrupted_runs, 0))
         self.questions = Questions(self.record, self.newest)
         self._reading.set()
 

@@ -26,6 +26,8 @@ class ReaderSpec:
     move_every_ms: int = 0
     replaces: str = ""
     """Connection id that its first socket replaces."""
+    interrupted_runs: tuple[str, ...] = ()
+    """Its client has interrupted them before: nothing of them may come."""
     is_staying_away: bool = False
     """Does not come back when its socket ends."""
 
@@ -52,7 +54,8 @@ class ReaderSpec:
 
     @classmethod
     def parse(cls, fields: dict[str, Any]) -> "ReaderSpec":
-        return cls(**{**fields, "urls": tuple(fields["urls"])})
+        lists = {"urls": tuple(fields["urls"]), "interrupted_runs": tuple(fields.get("interrupted_runs", ()))}
+        return cls(**{**fields, **lists})
 
 
 __all__ = ["ReaderSpec"]
