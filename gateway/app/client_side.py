@@ -1,0 +1,76 @@
+"""Puts together what clients say and what is told of their connections: control, input, notices. Called by compose."""
+
+import random
+import time
+
+from gateway.app.agent_side import AgentSide
+from gateway.core.client_notices import ClientNotices
+from gateway.core.control import ClientControl
+from gateway.core.hub import Hub
+from gateway.core.inputs import Inputs
+from gateway.core.notices import HeadsNotices
+from gateway.core.subscriber import Subscriber
+from gateway.core.visit import Speech
+from gateway.domain.measures import Measures
+from gateway.domain.wire.bus import BusKind
+from gateway.domain.wire.ids import GatewayId
+from gateway.ports import Bus, Clock, Deadlines, Exchange, LogStore, RunStore
+from gateway.settings import Settings
+
+
+class ClientSide:
+    """One per gateway: `listen` when the subscriber is made."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        bus: Bus,
+        store: LogStore,
+        runs: RunStore,
+        exchange: Exchange,
+        deadlines: Deadlines,
+        agents: AgentSide,
+        heads: HeadsNotices,
+        measures: Measures,
+        settings: Settings,
+        *,
+        gateway: GatewayId,
+        clock: Clock,
+        rng: random.Random,
+    ) -> None:
+        self._notices = ClientNotices(hub, bus, gateway, rng)
+        self.control = ClientControl(
+            store,
+            runs,
+            agents.asks,
+            self._notices,
+            deadlines,
+            agents.relay,
+            heads,
+            agents.attempts,
+            measures,
+            settings.outbox,
+            clock,
+            time.time,
+        )
+        self.inputs = Inputs(
+            exchange,
+            deadlines,
+            agents.relay,
+            heads,
+            agents.attempts,
+            settings.input,
+            settings.outbox,
+            clock,
+            time.time,
+        )
+        self.speech = Speech(self.control, self.inputs)
+
+    def listen(self, subscriber: Subscriber) -> None:
+        subscriber.listen(BusKind.CUT, self._notices.on_cut)
+        subscriber.listen(BusKind.CONTROL, self._notices.on_control)
+        subscriber.listen(BusKind.DONE, self._notices.on_done)
+        subscriber.listen(BusKind.ASK_OPEN, self._notices.on_ask_open)
+
+
+__all__ = ["ClientSide"]
