@@ -85,6 +85,10 @@ class Appended:
     """Whom the messages were published to: they get `heads` notices."""
     window_ms: int | None = None
     """Something waits in the reorder window: release it after so long (core/order timer; else the sweep does)."""
+    gaps: int = 0
+    """Holes given up and reported in the log (`producer_gap`) by this call."""
+    kept_until_ms: int | None = None
+    """Unix ms, with `kept_ms`; of a repeat that of its first time, None when it is kept no more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ NOTE_MS = 20_000
 """A due note is good for so long: as long as a call may wait and be repeated."""
 ABSENT_MS = 60_000
 """An entry of the index is kept so long when nothing of its session is due: three times the life of a note."""
+ANSWERS_MAX_BYTES = 32_768
+"""What a producer's results may take in its record before those beyond the window go: 512 of them far apart fit."""
 WAITER_MS = 60_000
 """A gateway is told of the next deposit if it comes in that time; it takes again before."""
 
@@ -33,6 +35,12 @@ class ExchangeScripts(NamedTuple):
     bury: Script
     redrive: Script
     lag: Script
+    offer: Script
+    input: Script
+    open_ask: Script
+    ask: Script
+    resolve_ask: Script
+    sweep: Script
 
     @classmethod
     def load(
@@ -48,6 +56,7 @@ class ExchangeScripts(NamedTuple):
         """`log_constants`: what the scripts of the log know (scripts.constants); these write to the same log."""
         values = log_constants | {
             "ABSENT_MS": ABSENT_MS,
+            "ANSWERS_MAX_BYTES": ANSWERS_MAX_BYTES,
             "ACCEPT_LATE": order.accept_late,
             "ASKS_OPEN_MAX": asks.open,
             "ASKS_RESOLVED_MAX": asks.resolved,

@@ -1,6 +1,7 @@
 """The stage of the store's tests, with deadlines, inbox and exchange beside it."""
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -8,14 +9,20 @@ from typing import Any
 
 from gateway.adapters.redis_store import StoreScripts
 from gateway.adapters.redis_store.deadlines import RedisDeadlines
+from gateway.adapters.redis_store.exchange import RedisExchange
 from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
 from gateway.adapters.redis_store.inbox import RedisInbox
+from gateway.adapters.redis_store.offers import Offers
 from gateway.adapters.redis_store.scripts import constants
 from gateway.adapters.resp import Address, Client
 from gateway.domain.measures import Measures
-from gateway.domain.wire.ids import Tenant
+from gateway.domain.wire.entry import Item
+from gateway.domain.wire.ids import ProducerName, Tenant
+from gateway.ports import Appended, AppendOutcome, AppendRequest, Order, ProducerRef
 from gateway.settings import Settings
-from tests.integration.store.stage import REDIS, Stage
+from tests.integration.store.stage import REDIS, Stage, data
+
+PUSH = ProducerRef(ProducerName("/push"), 0, registers=True)
 
 
 class ExchangeStage(Stage):
@@ -27,7 +34,47 @@ class ExchangeStage(Stage):
         self.tenant = Tenant(self.ref.session)  # an inbox of its own
         self.shards = 4
         self.deadlines = RedisDeadlines(client, exchange, lambda: self.now)
+        self.exchange = RedisExchange(client, exchange, scripts)
+        self.offers = Offers(client, exchange, scripts)
         self.inbox = RedisInbox(client, exchange, shards=self.shards)
+
+    async def offer(
+        self,
+        *items: Item,
+        number: int,
+        producer: ProducerRef = PUSH,
+        order: Order | None = Order.REORDER,
+        is_noted: bool = True,
+        code: str = "",
+        **more: Any,
+    ) -> AppendOutcome:
+        """`is_noted`: with a due note of this moment."""
+        due_ms = self.server_ms() if is_noted else None
+        request = AppendRequest(self.ref, tuple(items), producer, number, order=order, due_ms=due_ms, **more)
+        return await self.offers.offer(request, code)
+
+    async def offered(self, *texts: str, number: int, **more: Any) -> Appended:
+        """Data messages that must be taken."""
+        outcome = await self.offer(*map(data, texts), number=number, **more)
+        assert isinstance(outcome, Appended), outcome
+        return outcome
+
+    def payloads(self) -> list[dict[str, Any]]:
+        """What is in the log, as a reader gets it."""
+        return [json.loads(fields["f"])["payload"] for _, fields in self.admin.xrange(self.key("log"))]
+
+    def texts(self) -> list[str]:
+        """Texts; what has none by its kind."""
+        return [payload.get("text", payload["kind"]) for payload in self.payloads()]
+
+    def let_wait(self, ms: int) -> None:
+        """What waits in the window came `ms` earlier."""
+        lines = self.admin.hget(self.key("pending"), "#")
+        aged = []
+        for line in (lines or "").split("\n"):
+            number, since, rest = line.split(" ", 2)
+            aged.append(f"{number} {int(since) - ms} {rest}")
+        self.admin.hset(self.key("pending"), "#", "\n".join(aged))
 
     def server_ms(self) -> int:
         seconds, us = self.admin.time()
@@ -37,7 +84,7 @@ class ExchangeStage(Stage):
 @asynccontextmanager
 async def exchanging(address: Address, admin: Any, settings: Settings | None = None) -> AsyncIterator[ExchangeStage]:
     settings = settings or Settings()
-    log_settings = (settings.retention, settings.limits, settings.routes, settings.redis)
+    log_settings = (settings.retention, settings.limits, settings.routes, settings.redis, settings.runs)
     scripts = StoreScripts.load(*log_settings)
     exchange = ExchangeScripts.load(
         constants(*log_settings),
