@@ -45,6 +45,8 @@ HANDSHAKE_WAIT_SECONDS = 5.0
 """How long a connect may wait for its turn; then it is better off elsewhere."""
 RELEASE_ATTEMPTS = 8
 """About three seconds."""
+GIVE_BACK_ATTEMPTS = 30
+"""At least half a minute: a server that was frozen carries out the claim when it wakes, and its lease begins then."""
 
 Refusal = Callable[[], RelayError | None]
 """Why nobody is let in at the moment: draining, or the subscription was never confirmed (R17)."""
@@ -181,8 +183,12 @@ class Door:
             )
             if isinstance(outcome, ClaimRefused):
                 raise _refused(outcome)
-        except BaseException:
+        except BaseException as exc:
             self._hub.detach(connection)
+            if not _says_that_nothing_was_claimed(exc):
+                route = connection.as_route()
+                give_back = self._release(connection, route, was_live=False, attempts=GIVE_BACK_ATTEMPTS)
+                self._owner.clean_up("give-back", give_back)
             raise
         connection.generation = outcome.generation
         if request.is_return:
@@ -243,10 +249,12 @@ class Door:
         if not connection.is_fenced:
             self._owner.clean_up("release", self._release(connection, route, was_live=was_live))
 
-    async def _release(self, connection: Connection, route: RenewClient, *, was_live: bool) -> None:
+    async def _release(
+        self, connection: Connection, route: RenewClient, *, was_live: bool, attempts: int = RELEASE_ATTEMPTS
+    ) -> None:
         """Redis may be away for a moment; what it is not told then ends with its lease."""
         pauses = Pauses(self._rng)
-        for _ in range(RELEASE_ATTEMPTS):
+        for _ in range(attempts):
             try:
                 await self._store.release(connection.session.ref, self._gateway, route, was_live=was_live)
             except StoreUnavailable:
@@ -254,6 +262,11 @@ class Door:
             else:
                 return
         log.info("release_left_to_lease")
+
+
+def _says_that_nothing_was_claimed(exc: BaseException) -> bool:
+    """Of what a claim raised; a cancelled one may have been sent."""
+    return isinstance(exc, RelayError) or (isinstance(exc, StoreUnavailable) and not exc.outcome_unknown)
 
 
 def _refused(outcome: ClaimRefused) -> RelayError:

@@ -40,7 +40,8 @@ class LogStore(Protocol):
 
     async def release(self, session: SessionRef, gateway: GatewayId, client: RenewClient, *, was_live: bool) -> None:
         """Remove the route if connection and generation still own it (failure catalogue R12). Not yet live and it has a
-        `previous`: that one owns the route again, and is told (RESTORED)."""
+        `previous`: that one owns the route again, and is told (RESTORED). Generation 0: the claim was not answered;
+        whatever generation it got counts."""
         ...
 
     async def page(self, session: SessionRef, after_seq: int, max_bytes: int) -> Page | None:

@@ -99,6 +99,39 @@ async def test_no_route_before_the_subscription_is_confirmed(stage: Stage) -> No
     assert refused >= 3
 
 
+async def test_claim_that_a_frozen_server_carries_out_late_leaves_no_route(stage: Stage) -> None:
+    """The client was told 503 long ago; the server's buffer still has the claim, and its lease would begin then."""
+    server = stage.server()
+    proxy = await stage.proxy(server)
+    settings = {"redis__call_timeout_seconds": "0.4", "redis__deadline_seconds": "1"}
+    leases = {"routes__lease_seconds": "60", "routes__renew_seconds": "20"}
+    gateway = await stage.gateway(proxy.url, **settings, **leases)
+    connection = HttpConnection(gateway.url)
+
+    def freeze_at_claim(command: bytes) -> bool:
+        if b"EVALSHA" in command and b"ghost" in command and not is_frozen.is_set():
+            is_frozen.set()
+            server.freeze()
+        return False
+
+    is_frozen = asyncio.Event()
+    proxy.lose_reply(freeze_at_claim)
+    upgrade = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
+    key = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    answer = await connection.ask("GET", "/v1/sessions/s/ws?client=ghost", headers=upgrade | key)
+    connection.close()
+    await asyncio.sleep(0.5)
+    server.thaw()
+
+    assert (is_frozen.is_set(), answer.status) == (True, 503)
+    deadline = time.monotonic() + 8
+    while not server.ask("HEXISTS", "rr:{default:s}:meta", "gen") or server.ask("EXISTS", "rr:{default:s}:routes"):
+        assert time.monotonic() < deadline, server.ask("HGETALL", "rr:{default:s}:routes")
+        await asyncio.sleep(0.05)
+    assert not server.ask("EXISTS", "rr:{default:s}:gws")
+    assert await gateway.metric("connections") == 0
+
+
 async def test_nothing_is_kept_without_bound(stage: Stage) -> None:
     """Failure catalogue R23: every key of ours has an end, and no log is longer than its bound."""
     server = stage.server()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from gateway.domain.wire.cursor import Line
 from gateway.domain.wire.ids import ConnectionId, GatewayId
 from gateway.ports import Renewal, RenewRequest, RenewResult
 from tests.integration.store.stage import Ears, Stage, data
@@ -105,6 +106,17 @@ async def test_connection_and_generation_must_both_be_equal(
     await stage.release(other)
     assert not await stage.store.settle(stage.ref, other.client, other.connection, other.generation)
     assert await stage.owners() == {"phone": "c1"}
+
+
+async def test_a_claim_that_was_not_answered_is_released_by_its_connection(stage: Stage) -> None:
+    """Whatever generation it got; not that of a newer connection."""
+    unanswered = stage.renew_client(await stage.claimed())._replace(generation=0, line=Line(b""))
+    await stage.release(unanswered)
+    assert await stage.owners() == {}
+
+    await stage.claimed("c2")
+    await stage.release(unanswered)
+    assert await stage.owners() == {"phone": "c2"}
 
 
 async def test_a_paused_gateway_does_not_come_back_over_a_newer_route(stage: Stage) -> None:

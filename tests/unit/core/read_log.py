@@ -61,6 +61,8 @@ class ReadLog:
     refusal: ClaimRefused | None = None
     failures: int = 0
     """So many calls fail as if Redis were away."""
+    lost_answers: int = 0
+    """So many claims take effect, but nobody hears of it."""
     gate: asyncio.Event | None = None
     """Pages are read at once and answered when it is set."""
     heads_gate: asyncio.Event | None = None
@@ -222,6 +224,9 @@ class ReadLog:
             return replace(claimed, origin=Origin.BARE_SEQ, cursor=cursor, page=self._page(start, 4_096))
         if request.from_start:
             return replace(claimed, origin=Origin.START, page=self._page(0, 4_096))
+        if self.lost_answers:
+            self.lost_answers -= 1
+            raise StoreUnavailable("no answer in time", outcome_unknown=True)
         return claimed
 
     async def settle(self, session: SessionRef, client: ClientId, connection: ConnectionId, generation: int) -> bool:
@@ -235,7 +240,8 @@ class ReadLog:
         assert gateway
         self._fail()
         self.released.append((client, was_live))
-        if self.routes.get(client.client) == (client.connection, client.generation):
+        connection, generation = self.routes.get(client.client, (None, 0))
+        if connection == client.connection and client.generation in (0, generation):
             del self.routes[client.client]
 
     async def heads(self, sessions: Sequence[SessionRef]) -> list[HeadInfo]:

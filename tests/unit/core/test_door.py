@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from gateway.core.access import Access
-from gateway.core.door import HANDSHAKE_WAIT_SECONDS, RELEASE_ATTEMPTS, Door
+from gateway.core.door import GIVE_BACK_ATTEMPTS, HANDSHAKE_WAIT_SECONDS, RELEASE_ATTEMPTS, Door
 from gateway.domain.access.principal import EVERYBODY, Principal, Scope
 from gateway.domain.wire.close_codes import CloseCode
 from gateway.domain.wire.connect import ConnectRequest
@@ -285,6 +285,45 @@ async def test_who_asks_and_never_reads_gets_no_answers() -> None:
         assert it.hub.connections
         link.go_on()
         visit.end("lost")
+
+
+@pytest.mark.looptime
+async def test_a_claim_without_an_answer_is_given_back_when_redis_is_there_again() -> None:
+    """It may be carried out late; its route would stand for a lease, and nobody would be behind it."""
+    async with door() as (it, door_, _):
+        it.log.lost_answers = 1
+        with pytest.raises(StoreUnavailable):
+            await door_.enter(REQUEST, EVERYBODY)
+        it.log.failures = GIVE_BACK_ATTEMPTS - 1
+        assert it.log.routes
+
+        await it.owner.cleaned_up(300)
+
+        assert not it.log.routes
+        assert not it.hub.sessions
+
+
+async def test_a_claim_whose_caller_is_cancelled_is_given_back() -> None:
+    async with door() as (it, door_, _):
+        entering = asyncio.create_task(door_.enter(REQUEST, EVERYBODY))
+        while not it.log.claims:
+            await asyncio.sleep(0)
+        entering.cancel()
+        await asyncio.wait([entering])
+        await settle()
+
+        assert [route.generation for route, _ in it.log.released] == [0]
+        assert not it.hub.sessions
+
+
+async def test_a_claim_that_was_never_sent_needs_no_release() -> None:
+    async with door() as (it, door_, _):
+        it.log.failures = 1
+        with pytest.raises(StoreUnavailable):
+            await door_.enter(REQUEST, EVERYBODY)
+        await settle()
+
+        assert not it.log.released
 
 
 @pytest.mark.looptime

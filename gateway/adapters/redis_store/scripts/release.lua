@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 -- release: a connection ended; its route goes if connection and generation still own it (failure catalogue R12).
 -- KEYS 1 meta, 2 clients, 3 routes, 4 gws
--- ARGV 1 gateway, 2 client, 3 connection, 4 generation, 5 line at its claim, 6 acked seq on that line or empty, 7 `1` if it was
+-- ARGV 1 gateway, 2 client, 3 connection, 4 generation, or `0` when its claim was not answered: connection ids are given
+--      once, so whatever generation it got is its own, 5 line at its claim, 6 acked seq on that line or empty, 7 `1` if it was
 --      live
 -- Result: 1 when it owned the route, else 0
 
@@ -14,6 +15,9 @@ local gateway, client, connection, generation, was_live = ARGV[1], ARGV[2], ARGV
 local now, now_us = clock()
 local live = read_routes(ROUTES, now)
 local route = live[client]
+if route and generation == '0' and route.connection == connection then
+  generation = route.generation
+end
 local is_owner = route and owns(route, connection, generation)
 local is_former = route and is_previous(route, connection, generation)
 
