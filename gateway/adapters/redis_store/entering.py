@@ -5,7 +5,7 @@ One call of such a script is one attempt of its port: the loop here ends as soon
 
 import secrets
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final
 
 from gateway.adapters.redis_store import answers
 from gateway.adapters.redis_store.keys import SessionKeys
@@ -14,8 +14,6 @@ from gateway.domain.wire.ids import UserId
 from gateway.ports import StoreUnavailable
 
 ATTEMPTS: Final = 3
-
-_T = TypeVar("_T")
 
 
 def nonces() -> str:

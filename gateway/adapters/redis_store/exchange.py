@@ -10,9 +10,8 @@ from gateway.adapters.redis_store.entering import entering
 from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
 from gateway.adapters.redis_store.keys import SessionKeys, session_keys
 from gateway.adapters.redis_store.scripts import StoreScripts
-from gateway.adapters.redis_store.store import _payload_head as payload_head
 from gateway.adapters.resp import Client, Reply, Script
-from gateway.domain.wire.frames import encode_json
+from gateway.domain.wire.frames import encode_json, payload_head
 from gateway.domain.wire.ids import GatewayId, SessionRef, UserId
 from gateway.ports import (
     Answer,

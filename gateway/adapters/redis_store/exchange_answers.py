@@ -1,4 +1,4 @@
-"""What the scripts of exchange and order answer, as the port's values. Pure; the shapes are at the top of each script."""
+"""What the scripts of exchange and order answer, as the port's values. Pure; shapes: at the top of each script."""
 
 from collections.abc import Sequence
 from typing import Any, Final

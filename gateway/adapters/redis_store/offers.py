@@ -8,8 +8,8 @@ from gateway.adapters.redis_store.exchange_answers import read_offer
 from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
 from gateway.adapters.redis_store.keys import session_keys
 from gateway.adapters.redis_store.scripts import StoreScripts
-from gateway.adapters.redis_store.store import _payload_head as payload_head
 from gateway.adapters.resp import Client
+from gateway.domain.wire.frames import payload_head
 from gateway.ports import AppendOutcome, AppendRefusal, AppendRefused, AppendRequest, Order
 
 _ORDERS = {None: "", Order.CONTIGUOUS: "c", Order.REORDER: "r"}

@@ -6,14 +6,14 @@ Must never name a server that the connection does not have: each call carries th
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Final
 
 from gateway.adapters.redis_store import answers
 from gateway.adapters.redis_store.keys import SessionKeys, session_keys, text_keys
+from gateway.adapters.redis_store.offers import Offers
 from gateway.adapters.redis_store.scripts import StoreScripts
 from gateway.adapters.resp import Client, Reply
-from gateway.domain.wire.frames import encode_json
+from gateway.domain.wire.frames import payload_head
 from gateway.domain.wire.ids import ClientId, ConnectionId, GatewayId, ProducerName, SessionRef, UserId
 from gateway.ports import (
     AppendOutcome,
@@ -46,7 +46,7 @@ def _nonces() -> str:
 class RedisStore:
     """`appends` carries what writes the log and routes, `reads` what may be large, so that no append waits behind it.
 
-    `nonces` makes 18 random characters 0-9 a-z for every call.
+    `nonces` makes 18 random characters 0-9 a-z for every call. `offers` takes what has an order or is kept.
     """
 
     def __init__(
@@ -57,23 +57,29 @@ class RedisStore:
         *,
         replay_page_bytes: int,
         nonces: Callable[[], str] = _nonces,
+        offers: Offers | None = None,
     ) -> None:
         self._appends = appends
         self._reads = reads
         self._scripts = scripts
         self._page_bytes = replay_page_bytes
         self._nonces = nonces
+        self._offers = offers
 
     # ---- the log ----
 
     async def append(self, request: AppendRequest) -> AppendOutcome:
-        head = _payload_head(request.session.session)
+        if self._offers is not None and (request.order is not None or request.kept_ms is not None):
+            return await self._offers.offer(request)
+        head = payload_head(request.session.session)
         messages: list[Argument] = []
         for cls, run, text_bytes, counts_text, body, tail_bytes in request.items:
             messages += (f"{cls}+{tail_bytes}" if counts_text else cls, run, text_bytes, head + body)
         return await self._append(request, "", messages)
 
     async def consume_numbers(self, request: AppendRequest, code: str) -> AppendOutcome:
+        if self._offers is not None and request.order is not None:
+            return await self._offers.offer(request, code)
         return await self._append(request, code, [])
 
     async def _append(self, request: AppendRequest, code: str, messages: list[Argument]) -> AppendOutcome:
@@ -236,12 +242,6 @@ def _text_keys(request: AppendRequest) -> list[bytes]:
             known = item.run
             keys += text_keys(request.session, known)
     return keys
-
-
-@lru_cache(maxsize=4096)
-def _payload_head(session: str) -> bytes:
-    """What a frame has between its timestamp and its payload (domain.wire.frames.session_mark)."""
-    return b',"session_id":' + encode_json(session) + b',"payload":'
 
 
 def _acked(client: RenewClient) -> Argument:

@@ -5,6 +5,7 @@ Frames of the log are finished bytes; they are looked at here, never parsed or r
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -52,9 +53,15 @@ def error_payload(code: str, message: str, *, retryable: bool, after_ms: int | N
     return payload
 
 
-def session_mark(session_id: str) -> bytes:
+@lru_cache(maxsize=4096)
+def payload_head(session_id: str) -> bytes:
     """What every logged frame of this session has between its timestamp and its payload."""
-    return b',"session_id":' + encode_json(session_id) + b',"payload":{'
+    return b',"session_id":' + encode_json(session_id) + b',"payload":'
+
+
+def session_mark(session_id: str) -> bytes:
+    """The same with the payload's first byte: frames are recognised by it."""
+    return payload_head(session_id) + b"{"
 
 
 def belongs(frame: bytes, mark: bytes) -> bool:
@@ -78,6 +85,7 @@ __all__ = [
     "error_payload",
     "forked_payload",
     "gap_payload",
+    "payload_head",
     "session_mark",
     "timestamp_of",
 ]

@@ -14,6 +14,7 @@ local function open_writer(meta, log, gws, incarnation, now, payload_head)
   end
   local w = {
     meta = meta, log = log, now_ms = now, payload_head = payload_head, line = stored[2], head = tonumber(stored[3]),
+    opened_head = tonumber(stored[3]),
     stamp = digits(math.max(now, tonumber(stored[4]))), lost = tonumber(stored[5]), bytes = tonumber(stored[6]),
     freed = tonumber(stored[7]), plain = false, total = 0, channels = {}, gateways = '', receivers = 0,
   }
@@ -51,10 +52,13 @@ local function write_message(w, class, name, text_bytes, body, is_kept)
   return head, frame
 end
 
+-- A script that has written nothing does not keep the log alive.
 local function close_writer(w)
-  redis.call('HSET', w.meta, 'head', digits(w.head), 'ts', w.stamp, 'lost', w.lost, 'bytes', w.bytes, 'freed', w.freed,
-    'plain', (w.plain or digits(w.head)) .. ' ' .. digits(w.head) .. ' ' .. digits(w.total))
-  redis.call('PEXPIRE', w.log, LOG_STEP_MS * 4)
+  if w.head > w.opened_head then
+    redis.call('HSET', w.meta, 'head', digits(w.head), 'ts', w.stamp, 'lost', w.lost, 'bytes', w.bytes, 'freed', w.freed,
+      'plain', (w.plain or digits(w.head)) .. ' ' .. digits(w.head) .. ' ' .. digits(w.total))
+    redis.call('PEXPIRE', w.log, LOG_STEP_MS * 4)
+  end
   keep(w.meta, META_MS)
   keep(w.clients, META_MS)
 end
