@@ -207,7 +207,7 @@ class StreamPublisher:
         """By our own `run_end`, whose answer was lost, or by somebody else."""
         end = reply.details.get("end") or {}
         reason = str(end.get("reason") or reply.details.get("reason"))
-        if reason in _OURS and not self._has_tried:
+        if reply.details.get("reason") == "run_ended" and not self._has_tried:
             raise PublishError("this run has ended before; publish under another id")
         self.result.reason, self.result.answer = reason, end
         self.result.seen = end.get("seen")
@@ -226,6 +226,7 @@ class StreamPublisher:
             self._late_attaches -= 1
         elif reply.is_final and reply.code not in _ATTACH_AFTER and reply.details.get("reason") != "run_open":
             raise PublishError(f"the gateway refused it: {reply.error.get('message') or reply.cause}")
+        self._has_tried = self._has_tried or bool(reply.status) or reply.is_unknown
         self.result.lost_writes += reply.code == ErrorCode.LOST_WRITES
         await self._pause(reply, is_moving=reply.code != ErrorCode.LOST_WRITES)
         if self._has_tried:
@@ -266,12 +267,10 @@ class StreamPublisher:
         began = time.monotonic()
         try:
             async with http.post(url, data=body) as response:
-                self._has_tried = True
                 reply = Reply.of(response.status, response.headers, await response.read())
         except aiohttp.ClientConnectorError as exc:
             return Reply(0, {}, str(exc))
         except (aiohttp.ClientError, OSError, TimeoutError) as exc:
-            self._has_tried = True
             reply = Reply(0, {}, str(exc) or "the connection broke", is_unknown=True)
         if time.monotonic() - began > self._settings.stable_seconds:
             self._note_success()

@@ -47,11 +47,13 @@ class _Run:
     offset: int = 0
     state: bytes = b""
     end_body: bytes = b""
+    before: tuple[int, int, bytes, dict[Track, bytes]] = (0, 0, b"", {})
+    """What was stored before the last append."""
     texts: dict[Track, bytes] = field(default_factory=lambda: {Track.TEXT: b"", Track.THINKING: b""})
 
 
 class FakeRuns:
-    """Store, log and deadlines in one. `fates` says what becomes of the next calls: ok, lost (done, not answered), down."""
+    """Store, log and deadlines in one. `fates`: what becomes of the next calls: ok, lost (done, not answered), down."""
 
     def __init__(self) -> None:
         self.payloads: list[dict[str, Any]] = []
@@ -59,6 +61,8 @@ class FakeRuns:
         self.fates: list[str] = []
         self.is_down = False
         self.is_live = True
+        self.gate: asyncio.Event | None = None
+        """Calls wait for it."""
         self.appends: list[AppendRequest] = []
         self.renewed: list[int] = []
         self.on_append: Callable[[], None] = lambda: None
@@ -78,6 +82,12 @@ class FakeRuns:
         """FLUSHALL."""
         self.runs_by_name.clear()
         self.payloads.clear()
+
+    def lose(self, name: RunId) -> None:
+        """A fail-over lost the last append that had text."""
+        run = self.runs_by_name[name]
+        run.last_number, run.offset, run.state, texts = run.before
+        run.texts = dict(texts)
 
     # ---- ports -----------------------------------------------------------------------------------------------------
 
@@ -115,6 +125,8 @@ class FakeRuns:
     async def _fate(self, call: Callable[[], Any]) -> Any:
         fate = self.fates.pop(0) if self.fates else "ok"
         await asyncio.sleep(0)
+        if self.gate is not None:
+            await self.gate.wait()
         if self.is_down or fate == "down":
             raise StoreUnavailable("down", outcome_unknown=False)
         answer = call()
@@ -144,7 +156,9 @@ class FakeRuns:
             return AppendRefused(AppendRefusal.FENCED)
         if progress is not None and progress.expected_offset not in (None, run.offset):
             return Moved(run.offset)
-        if request.first_number > run.last_number + 1 or (not request.items and request.first_number <= run.last_number):
+        if request.first_number > run.last_number + 1 or (
+            not request.items and request.first_number <= run.last_number
+        ):
             return Expected(run.last_number + 1)
         if request.items and request.first_number <= run.last_number:
             results = tuple(ItemResult(None, True) for _ in request.items)
@@ -152,6 +166,7 @@ class FakeRuns:
         if run.end_body:
             return AppendRefused(AppendRefusal.RUN_ENDED, 0)
         self.appends.append(request)
+        run.before = (run.last_number, run.offset, run.state, dict(run.texts))
         results = self._write(request.items, run)
         run.last_number += len(request.items)
         if progress is not None:

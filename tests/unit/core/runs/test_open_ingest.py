@@ -1,4 +1,4 @@
-"""Unit tests of gateway.core.runs.open_ingest: what is in the log, and what the producer is told, when something ends."""
+"""Unit tests of gateway.core.runs.open_ingest: what is in the log, and what the producer is told, at each end."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""Unit tests of gateway.core.runs.tokens: single tokens at any gateway, each once, in the order in which they were taken."""
+"""Unit tests of gateway.core.runs.tokens: single tokens at any gateway, each once, in the order of their taking."""
 
 import asyncio
 import random
