@@ -14,8 +14,11 @@ from gateway.adapters.http.parts import PublicParts
 from gateway.adapters.http.server import Listener, build_admin_app, build_public_app
 from gateway.adapters.http.websocket import WebSocketEndpoint
 from gateway.adapters.prometheus import Exposition
-from gateway.adapters.redis_store import RedisDirectory, RedisStore, StoreScripts
-from gateway.adapters.resp import Address, Client, Subscription
+from gateway.adapters.resp import Subscription
+from gateway.app.agent_side import AgentSide
+from gateway.app.client_side import ClientSide
+from gateway.app.redis_side import RedisSide
+from gateway.app.run_side import RunSide
 from gateway.core.access import Access
 from gateway.core.connection import Connection
 from gateway.core.door import Door
@@ -25,7 +28,9 @@ from gateway.core.heartbeats import Heartbeats
 from gateway.core.hub import Hub
 from gateway.core.ingest import Ingest
 from gateway.core.members import Members, new_gateway_id
+from gateway.core.noted import NotedAppends
 from gateway.core.notices import HeadsNotices
+from gateway.core.order import Windows
 from gateway.core.readiness import Readiness
 from gateway.core.renewals import Renewals
 from gateway.core.revoker import Revoker
@@ -58,14 +63,35 @@ class Gateway:
         self._owner = TaskOwner(on_incident)
         owner, measures = self._owner, self.measures
 
-        self._connect_redis(rng)
-        store, directory = self._store, self._directory
-        self._bus = Subscription(self._redis_address, self._appends, settings.redis, rng=rng, measures=measures)
+        self._redis = kept = RedisSide(settings, measures, rng, clock, self._redis_changed)
+        store, directory = kept.store, kept.directory
+        self._bus = Subscription(kept.address, kept.appends, settings.redis, rng=rng, measures=measures)
         self.hub = Hub(
-            store, settings.limits, measures, owner, clock, gateway=self.id, liveness=settings.liveness, rng=rng
+            store,
+            settings.limits,
+            measures,
+            owner,
+            clock,
+            gateway=self.id,
+            liveness=settings.liveness,
+            rng=rng,
+            runs=kept.runs,
         )
         self._notices = HeadsNotices(self._bus, settings.bus)
-        self._ingest = Ingest(store, settings.redis, settings.limits, measures, self.id, self._notices, clock, rng)
+        window_ms = settings.order.window_ms
+        lease_ms = int(min(settings.runs.lease_seconds, settings.runs.push_lease_seconds) * 1000)
+        self._ingest = Ingest(
+            store,
+            settings.redis,
+            settings.limits,
+            measures,
+            self.id,
+            self._notices,
+            clock,
+            rng,
+            NotedAppends(kept.deadlines, window_ms, lease_ms),
+            Windows(kept.exchange, owner, measures, self._notices, window_ms),
+        )
         self._revoker = Revoker(self.hub, directory, owner, clock)
         authenticator = (
             TokenAuthenticator(load_key_ring(settings.auth), settings.auth, time.time)
@@ -74,7 +100,15 @@ class Gateway:
         )
         self._access = Access(authenticator, self._revoker, directory, store, settings.auth, time.time)
         self._members = Members(directory, settings.members, self._describe)
-        self.drainer = Drainer(self.hub, self._members, settings.drain, owner, clock, rng)
+        self.drainer = Drainer(
+            self.hub,
+            self._members,
+            settings.drain,
+            owner,
+            clock,
+            rng,
+            end_ingests=lambda seconds: self._runs.runs.drain(seconds),
+        )
         self._renewals = Renewals(self.hub, store, self.id, settings.routes, owner, clock)
         self._heartbeats = Heartbeats(self.hub, settings.liveness, settings.auth, measures, clock, time.time)
         self._readiness = Readiness(
@@ -83,6 +117,52 @@ class Gateway:
         self._subscriber = Subscriber(
             self.hub, self._bus, self.id, settings.bus, measures, owner, self, self._readiness.subscribed
         )
+        self._agents = AgentSide(
+            kept.exchange,
+            kept.inbox,
+            kept.deadlines,
+            directory,
+            self._notices,
+            owner,
+            measures,
+            settings,
+            gateway=self.id,
+            clock=clock,
+            rng=rng,
+        )
+        self._clients = ClientSide(
+            self.hub,
+            self._bus,
+            store,
+            kept.runs,
+            kept.exchange,
+            kept.deadlines,
+            self._agents,
+            self._notices,
+            measures,
+            settings,
+            gateway=self.id,
+            clock=clock,
+            rng=rng,
+        )
+        self._runs = RunSide(
+            store,
+            kept.runs,
+            kept.deadlines,
+            kept.inbox,
+            self._bus,
+            self._notices,
+            owner,
+            measures,
+            settings,
+            gateway=self.id,
+            hooks=None,
+            clock=clock,
+            rng=rng,
+        )
+        self._runs.listen(self._subscriber)
+        self._agents.listen(self._subscriber)
+        self._clients.listen(self._subscriber)
         self._door = Door(
             self.hub,
             self._access,
@@ -97,34 +177,9 @@ class Gateway:
             clock=clock,
             rng=rng,
             refusal=self._refusal,
+            speech=self._clients.speech,
         )
         self._listen(rng)
-
-    def _connect_redis(self, rng: random.Random) -> None:
-        settings = self._settings
-        scripts = StoreScripts.load(settings.retention, settings.limits, settings.routes, settings.redis)
-        self._redis_address = Address.parse(settings.redis.url.get_secret_value())
-        self._appends = Client(
-            self._redis_address,
-            settings.redis,
-            rng=rng,
-            measures=self.measures,
-            name="relayrouter-appends",
-            scripts=scripts,
-            on_state=self._redis_changed,
-        )
-        self._reads = Client(
-            self._redis_address,
-            settings.redis,
-            rng=rng,
-            measures=self.measures,
-            name="relayrouter-reads",
-            scripts=scripts,
-        )
-        self._store = RedisStore(
-            self._appends, self._reads, scripts, replay_page_bytes=settings.limits.replay_page_bytes
-        )
-        self._directory = RedisDirectory(self._appends, scripts)
 
     def _listen(self, rng: random.Random) -> None:
         settings = self._settings
@@ -139,17 +194,27 @@ class Gateway:
             rng=rng,
         )
         parts = PublicParts(
-            self._access, self._ingest, UserPush(self._access, self._ingest, self._directory, self._store)
+            self._access,
+            self._ingest,
+            UserPush(self._access, self._ingest, self._redis.directory, self._redis.store),
+            runs=self._runs.runs,
+            tokens=self._runs.tokens,
+            control=self._clients.control,
+            inputs=self._clients.inputs,
+            asks=self._agents.asks,
+            inbox=self._agents.desk,
         )
         public = build_public_app(parts, websocket.handle, settings.server, settings.limits, rng)
         gauge = Gauge(
             self.hub,
             self._ingest,
-            lambda: self._appends.is_up,
+            lambda: self._redis.appends.is_up,
             lambda: self._subscriber.is_up,
             lambda: self.drainer.is_draining,
+            lambda: self._agents.desk.known_lag,
+            self._runs.runs,
         )
-        status = Status(self.id, gauge, self._directory, time.monotonic)
+        status = Status(self.id, gauge, self._redis.directory, time.monotonic)
         admin = build_admin_app(
             AdminApi(self._access, self._readiness, Exposition(self.measures, gauge.read).text, status.report), rng
         )
@@ -165,8 +230,8 @@ class Gateway:
         port = await self._public.start(server.host, server.port)
         self._address = f"{server.host}:{port}"
         forever = self._owner.forever
-        forever("redis-appends", self._appends.run())
-        forever("redis-reads", self._reads.run())
+        forever("redis-appends", self._redis.appends.run())
+        forever("redis-reads", self._redis.reads.run())
         forever("bus", self._bus.run(self.id, self._subscriber))
         forever("subscriber", self._subscriber.watch())
         forever("notices", self._notices.run())
@@ -174,6 +239,8 @@ class Gateway:
         forever("renewals", self._renewals.run())
         forever("revoker", self._revoker.run())
         forever("members", self._members.run())
+        self._agents.start()
+        self._runs.start()
         return port, admin_port
 
     async def subscribed(self) -> None:
@@ -188,6 +255,7 @@ class Gateway:
         left = self.drainer.seconds_left if self.drainer.is_draining else REQUESTS_END_SECONDS + TASKS_END_SECONDS
         await self._public.close(min(REQUESTS_END_SECONDS, left / 2))
         await self._owner.stop(min(TASKS_END_SECONDS, left / 2))
+        await self._agents.close()
         await self._admin.close(REQUESTS_END_SECONDS)
 
     # ---- what parts ask of each other --------------------------------------------------------------------------

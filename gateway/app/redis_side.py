@@ -1,0 +1,69 @@
+"""The connections to Redis and everything that is kept there, for one gateway. Called by compose."""
+
+import random
+from collections.abc import Callable
+
+from gateway.adapters.redis_store import RedisDirectory, RedisStore, StoreScripts
+from gateway.adapters.redis_store.deadlines import RedisDeadlines
+from gateway.adapters.redis_store.exchange import RedisExchange
+from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
+from gateway.adapters.redis_store.inbox import RedisInbox
+from gateway.adapters.redis_store.offers import Offers
+from gateway.adapters.redis_store.run_store import RedisRunStore
+from gateway.adapters.redis_store.scripts import constants
+from gateway.adapters.resp import Address, Client
+from gateway.domain.measures import Measures
+from gateway.ports import Clock
+from gateway.settings import Settings
+
+
+class RedisSide:
+    """`appends` carries what writes, `reads` what may be large: run both for ever."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        measures: Measures,
+        rng: random.Random,
+        clock: Clock,
+        on_state: Callable[[bool, str], None],
+    ) -> None:
+        """`on_state`: of the connection that writes."""
+        base = settings.retention, settings.limits, settings.routes, settings.redis, settings.runs
+        scripts = StoreScripts.load(*base)
+        exchange = ExchangeScripts.load(
+            constants(*base),
+            order=settings.order,
+            kept=settings.kept,
+            asks=settings.asks,
+            outbox=settings.outbox,
+            inbox=settings.inbox,
+        )
+        self.address = Address.parse(settings.redis.url.get_secret_value())
+        self.appends = Client(
+            self.address,
+            settings.redis,
+            rng=rng,
+            measures=measures,
+            name="relayrouter-appends",
+            scripts=(*scripts, *exchange),
+            on_state=on_state,
+        )
+        self.reads = Client(
+            self.address, settings.redis, rng=rng, measures=measures, name="relayrouter-reads", scripts=scripts
+        )
+        self.store = RedisStore(
+            self.appends,
+            self.reads,
+            scripts,
+            replay_page_bytes=settings.limits.replay_page_bytes,
+            offers=Offers(self.appends, exchange, scripts),
+        )
+        self.runs = RedisRunStore(self.appends, self.reads, scripts, exchange.stop_run)
+        self.directory = RedisDirectory(self.appends, scripts)
+        self.exchange = RedisExchange(self.appends, exchange, scripts)
+        self.deadlines = RedisDeadlines(self.appends, exchange, clock)
+        self.inbox = RedisInbox(self.appends, exchange, shards=settings.inbox.shards)
+
+
+__all__ = ["RedisSide"]
