@@ -11,6 +11,7 @@ from time import time
 
 from gateway.core.connection import Connection
 from gateway.core.local_session import LocalSession
+from gateway.core.reclaims import Reclaims
 from gateway.core.repair import Repair
 from gateway.core.resume import Resume
 from gateway.core.shared import Shared
@@ -52,7 +53,8 @@ class Hub:
         """Upgraded and not yet ended. One whose claim is under way is only in its session, with `generation` 0."""
         self.resume = Resume(store, limits, measures, owner, gateway=gateway, rng=rng, runs=runs)
         self.shared = Shared(limits, liveness, measures, clock, wall_clock, self.resume)
-        self._repair = Repair(store, limits, measures, owner, rng)
+        self.reclaims = Reclaims(owner)
+        self._repair = Repair(store, limits, measures, owner, rng, self.reclaims)
         self._store = store
         self._measures = measures
         self._clock = clock

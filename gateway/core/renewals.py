@@ -28,9 +28,6 @@ HURRY_SECONDS = 0.1
 """Between slices when Redis is back after an outage: all are renewed within two seconds."""
 STALL_SECONDS = 2.0
 """A process that was frozen for longer may have lost its routes, and does not know for how long it has them."""
-RECLAIMS_AT_ONCE = 8
-RECLAIM_PAUSE_SECONDS = 0.01
-"""Between so many re-claims: 20,000 sockets of a Redis that came back empty claim within half a lease."""
 
 
 class Renewals:
@@ -49,8 +46,6 @@ class Renewals:
         self._hurried = asyncio.Event()
         self._slices_in_a_hurry = 0
         self._has_failed = False
-        self._lost: dict[Connection, None] = {}
-        self._is_reclaiming = False
 
     async def run(self) -> None:
         due = self._clock()
@@ -115,30 +110,13 @@ class Renewals:
                     if result.generation != asked.generation:
                         connection.restored(result.generation)
                 case Renewal.LOST:
-                    self._reclaim(connection)
+                    self._hub.reclaims.add(connection)
                 case Renewal.SUPERSEDED:
                     connection.superseded()
                 case _:
                     assert_never(result.outcome)
         if answer.line is not None:
             self._hub.on_heads((HeadNotice(session.key, answer.line, answer.head),), "renewal")
-
-    def _reclaim(self, connection: Connection) -> None:
-        self._lost[connection] = None
-        if not self._is_reclaiming:
-            self._is_reclaiming = True
-            self._owner.start("reclaim", self._reclaim_all())
-
-    async def _reclaim_all(self) -> None:
-        try:
-            while self._lost:
-                some = [self._lost.popitem()[0] for _ in range(min(RECLAIMS_AT_ONCE, len(self._lost)))]
-                async with asyncio.TaskGroup() as group:
-                    for connection in some:
-                        group.create_task(connection.reclaim())
-                await asyncio.sleep(RECLAIM_PAUSE_SECONDS)
-        finally:
-            self._is_reclaiming = False
 
     async def _check_previous(self, connection: Connection) -> None:
         await asyncio.sleep(self._settings.previous_seconds)

@@ -9,6 +9,7 @@ from gateway.core.connection import Connection
 from gateway.core.held import HeldFrames
 from gateway.core.local_session import LocalSession
 from gateway.core.pauses import Pauses
+from gateway.core.reclaims import Reclaims
 from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures
 from gateway.domain.sessions.position import hole
@@ -27,12 +28,14 @@ class Repair:
         measures: Measures,
         owner: TaskOwner,
         rng: random.Random,
+        reclaims: Reclaims,
     ) -> None:
         self._store = store
         self._limits = limits
         self._measures = measures
         self._owner = owner
         self._rng = rng
+        self._reclaims = reclaims
 
     def hold(self, session: LocalSession, line: bytes, seq: int, text: bytes, cause: str) -> None:
         """This frame does not follow for some connection: repair, and offer it again afterwards."""
@@ -51,7 +54,7 @@ class Repair:
         """The session's meta is gone or belongs to another incarnation: its routes are claimed again."""
         for connection in session.connections:
             if connection.generation and not connection.is_ending:
-                self._owner.start("reclaim", connection.reclaim())
+                self._reclaims.add(connection)
 
     async def _run(self, session: LocalSession) -> None:
         pauses = Pauses(self._rng)

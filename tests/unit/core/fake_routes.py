@@ -5,7 +5,17 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from gateway.domain.wire.cursor import Line
-from gateway.ports import LogStore, Renewal, RenewClient, Renewed, RenewRequest, RenewResult, StoreUnavailable
+from gateway.domain.wire.ids import SessionRef
+from gateway.ports import (
+    HeadInfo,
+    LogStore,
+    Renewal,
+    RenewClient,
+    Renewed,
+    RenewRequest,
+    RenewResult,
+    StoreUnavailable,
+)
 
 LINE = Line(b"epoch0.fork0")
 
@@ -37,6 +47,9 @@ class FakeRoutes:
         answers = [Renewed(self.line, self.head, tuple(map(self._renew, request.clients))) for request in requests]
         self.before_answer()
         return answers
+
+    async def heads(self, sessions: Sequence[SessionRef]) -> list[HeadInfo]:
+        return [HeadInfo(self.line, self.head, False) for _ in sessions]
 
     def _renew(self, client: RenewClient) -> RenewResult:
         return self.outcomes.get(client.connection, RenewResult(Renewal.OK, client.generation))

@@ -11,6 +11,7 @@ import pytest
 
 from gateway.core.connection import Connection
 from gateway.core.hub import Hub
+from gateway.core.reclaims import AT_ONCE
 from gateway.core.renewals import SESSIONS_A_PASS, Renewals
 from gateway.core.tasks import TaskOwner
 from gateway.domain.access.principal import EVERYBODY
@@ -317,8 +318,37 @@ async def test_reclaims_are_paced_and_end_within_a_lease() -> None:
         while len(it.reclaims.done) < len(connections):
             await asyncio.sleep(0.1)
 
-        assert 1 < it.routes.clock() - began < LEASE_SECONDS / 10
-        assert it.reclaims.most_at_once == 8
+        assert 0.5 < it.routes.clock() - began < LEASE_SECONDS / 10
+        assert it.reclaims.most_at_once == AT_ONCE
+
+
+async def test_comparisons_and_renewals_share_one_pace() -> None:
+    """Redis came back empty: both find all routes lost; each is claimed once, a few at a time, in the order found."""
+    async with scene() as it:
+        connections = [it.connect(f"chat-{number}", f"c{client}") for number in range(40) for client in range(50)]
+        sessions = [connection.session for connection in connections[::50]]
+        it.routes.line = None
+        for connection in connections:
+            it.answer(connection, Renewal.LOST)
+
+        await asyncio.gather(it.hub.compare(sessions, "down"), it.renew(*connections[::50]))
+        await asyncio.sleep(2)
+
+        assert len(it.reclaims.done) == len(connections)
+        assert set(it.reclaims.done[:AT_ONCE]) == set(connections[:AT_ONCE])
+        assert it.reclaims.most_at_once == AT_ONCE
+
+
+async def test_what_ends_while_it_waits_claims_nothing() -> None:
+    async with scene() as it:
+        connections = [it.connect(f"chat-{number}") for number in range(2 * AT_ONCE)]
+        for connection in connections:
+            it.hub.reclaims.add(connection)
+        for connection in connections[AT_ONCE:]:
+            connection.begin_close(CloseCode.NORMAL, "client")
+        await asyncio.sleep(1)
+
+        assert set(it.reclaims.done) == set(connections[:AT_ONCE])
 
 
 async def test_a_superseded_connection_is_closed() -> None:
