@@ -199,6 +199,7 @@ class Gateway:
             UserPush(self._access, self._ingest, self._redis.directory, self._redis.store),
             runs=self._runs.runs,
             tokens=self._runs.tokens,
+            segments=settings.segments.options(),
             control=self._clients.control,
             inputs=self._clients.inputs,
             asks=self._agents.asks,
@@ -216,7 +217,14 @@ class Gateway:
         )
         status = Status(self.id, gauge, self._redis.directory, time.monotonic)
         admin = build_admin_app(
-            AdminApi(self._access, self._readiness, Exposition(self.measures, gauge.read).text, status.report), rng
+            AdminApi(
+                self._access,
+                self._readiness,
+                Exposition(self.measures, gauge.read).text,
+                status.report,
+                self._runs.runs.report,
+            ),
+            rng,
         )
         self._public = Listener(public, settings.server, rng)
         self._admin = Listener(admin, settings.server, rng)
