@@ -9,6 +9,7 @@ from gateway.core.control import ClientControl
 from gateway.core.hub import Hub
 from gateway.core.inputs import Inputs
 from gateway.core.notices import HeadsNotices
+from gateway.core.rhythm import RhythmListener
 from gateway.core.subscriber import Subscriber
 from gateway.core.visit import Speech
 from gateway.domain.measures import Measures
@@ -39,6 +40,7 @@ class ClientSide:
         rng: random.Random,
     ) -> None:
         self._notices = ClientNotices(hub, bus, gateway, rng)
+        self._rhythms = RhythmListener(hub)
         self.control = ClientControl(
             store,
             runs,
@@ -71,6 +73,7 @@ class ClientSide:
         subscriber.listen(BusKind.CONTROL, self._notices.on_control)
         subscriber.listen(BusKind.DONE, self._notices.on_done)
         subscriber.listen(BusKind.ASK_OPEN, self._notices.on_ask_open)
+        subscriber.listen(BusKind.RHYTHM, self._rhythms.on_rhythm)
 
 
 __all__ = ["ClientSide"]

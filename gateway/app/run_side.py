@@ -16,7 +16,7 @@ from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures
 from gateway.domain.wire.bus import BusKind
 from gateway.domain.wire.ids import GatewayId
-from gateway.ports import Clock, Deadlines, Inbox, LogStore, RunStore
+from gateway.ports import Bus, Clock, Deadlines, Inbox, LogStore, RunStore
 from gateway.settings import Settings
 
 
@@ -29,6 +29,7 @@ class RunSide:
         runs: RunStore,
         deadlines: Deadlines,
         inbox: Inbox,
+        bus: Bus,
         notices: HeadsNotices,
         owner: TaskOwner,
         measures: Measures,
@@ -59,7 +60,7 @@ class RunSide:
         )
         self.runs = Runs(parts)
         self.tokens = Tokens(parts, self.runs.opener, rng)
-        self._keeper = Keeper(parts, self.runs, inbox, shards=settings.inbox.shards, wall_clock=time.time)
+        self._keeper = Keeper(parts, self.runs, inbox, bus, shards=settings.inbox.shards, wall_clock=time.time)
 
     def listen(self, subscriber: Subscriber) -> None:
         subscriber.listen(BusKind.STOPPED, self.runs.on_stopped)

@@ -29,7 +29,7 @@ class Connection(Standing):
 
     __slots__ = ("_close", "_room", "claimed_line", "client", "cuts", "expires_at", "first_generation", "generation",
                  "heartbeat_seconds", "held", "id", "is_expiry_told", "is_fenced", "is_previous", "liveness",
-                 "principal", "replaces", "was_live")  # fmt: skip
+                 "principal", "replaces", "wants_rhythm", "was_live")  # fmt: skip
 
     def __init__(
         self,
@@ -43,6 +43,7 @@ class Connection(Standing):
         heartbeat_seconds: float,
         is_acking: bool = False,
         replaces: ConnectionId | None = None,
+        wants_rhythm: bool = False,
     ) -> None:
         super().__init__(shared, session, is_acking=is_acking)
         self.id = ident
@@ -52,6 +53,7 @@ class Connection(Standing):
         self.liveness = liveness
         self.heartbeat_seconds = heartbeat_seconds
         self.replaces = replaces
+        self.wants_rhythm = wants_rhythm
         self.expires_at: float | None = principal.expires_at
         """Unix seconds at which the token ends; the leeway is the closer's."""
         self.is_expiry_told = False

@@ -207,6 +207,7 @@ class Door:
             heartbeat_seconds=heartbeat,
             is_acking=request.is_acking,
             replaces=request.replaces,
+            wants_rhythm=request.wants_rhythm,
         )
 
     def read_auth(self, text: str) -> str:

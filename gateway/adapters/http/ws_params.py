@@ -82,6 +82,7 @@ def read_params(
     last_received_seq = reader.read("last_received_seq", parse_seq)
     begins = reader.read("from", _one_of("live", "start"))
     ack = reader.read("ack", _one_of("0", "1"))
+    rhythm = reader.read("rhythm", _one_of("0", "1"))
     replaces = reader.read("replaces", _id("replaces"))
     heartbeat = reader.read("heartbeat", _seconds_between(*heartbeat_seconds))
     retry_count = reader.read("retry", _retry_count)
@@ -102,6 +103,7 @@ def read_params(
         replaces=None if replaces is None else ConnectionId(replaces),
         heartbeat_seconds=heartbeat,
         retry_count=retry_count or 0,
+        wants_rhythm=rhythm == "1",
     )
     return Params(request, ticket, token)
 

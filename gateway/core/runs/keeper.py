@@ -1,4 +1,5 @@
-"""Looks after open ingests once a second: renews leases of silent runs, tells the agent when nobody watches any more.
+"""Looks after open ingests once a second: renews leases of silent runs, tells readers of the rhythm and the agent when
+nobody watches any more.
 
 The renewal is also the backstop for a lost notice: it learns that the run ended or that somebody else writes it.
 """
@@ -9,13 +10,14 @@ from typing import Final
 import structlog
 
 from gateway.core.relay import inbox_shard
+from gateway.core.rhythm import rhythm_notice
 from gateway.core.runs import failures
 from gateway.core.runs.open_ingest import OpenIngest
 from gateway.core.runs.parts import RunParts
 from gateway.core.runs.runs import HeldIngest, Runs
 from gateway.domain.exchange.items import ItemKind, encode_item, run_item_id
 from gateway.domain.wire.errors import RelayError
-from gateway.ports import Clock, Inbox, RunRefusal, RunRefused, StoreUnavailable
+from gateway.ports import Bus, Clock, Inbox, RunRefusal, RunRefused, StoreUnavailable
 
 log = structlog.get_logger()
 
@@ -27,11 +29,12 @@ RENEWALS_A_LEASE: Final = 3
 class Keeper:
     """One per gateway. `run` is for ever."""
 
-    def __init__(self, parts: RunParts, runs: Runs, inbox: Inbox, *, shards: int, wall_clock: Clock) -> None:
+    def __init__(self, parts: RunParts, runs: Runs, inbox: Inbox, bus: Bus, *, shards: int, wall_clock: Clock) -> None:
         """`wall_clock`: Unix seconds."""
         self._parts = parts
         self._runs = runs
         self._inbox = inbox
+        self._bus = bus
         self._shards = shards
         self._wall_clock = wall_clock
         self._renewing: set[OpenIngest] = set()
@@ -49,7 +52,16 @@ class Keeper:
             if ingest.is_open and now - ingest.appended_at >= interval and ingest not in self._renewing:
                 self._renewing.add(ingest)
                 self._parts.owner.start("run-renewal", self._renew(ingest))
+            self._tell_rhythm(ingest, now)
             self._check_viewers(held, now)
+
+    def _tell_rhythm(self, ingest: OpenIngest, now: float) -> None:
+        rhythm = ingest.tempo.rhythm(now)
+        if rhythm is None or not ingest.watching:
+            return
+        notice = rhythm_notice(ingest.ref.key, ingest.run, rhythm)
+        for gateway in ingest.watching:
+            self._bus.publish(gateway, notice)
 
     def _check_viewers(self, held: HeldIngest, now: float) -> None:
         grace, since = held.request.viewers_grace_seconds, held.ingest.unwatched_since

@@ -18,7 +18,7 @@ from gateway.core.runs.pipeline import Pipeline
 from gateway.domain.streams.pieces import EndReason, StreamEnd
 from gateway.domain.streams.tempo import Tempo
 from gateway.domain.wire.errors import RelayError
-from gateway.domain.wire.ids import RunId, SessionRef
+from gateway.domain.wire.ids import GatewayId, RunId, SessionRef
 from gateway.ports import Appended
 from gateway.ports.hooks import HookFailed
 
@@ -55,6 +55,7 @@ class OpenIngest:
         self.appended_at = self.opened_at
         self.unwatched_since: float | None = None
         """Since when nobody was connected to the session; None: somebody is."""
+        self._ended: EndReason | None = None
         self._task = parts.owner.start("run-appends", self._write())
 
     # ---- what others see -------------------------------------------------------------------------------------------
@@ -76,6 +77,15 @@ class OpenIngest:
         return self._failure is None and not self._is_closing
 
     @property
+    def state(self) -> str:
+        """For an operator: open, the reason of its end, why it was stopped here, or `broken_off`."""
+        if self._ended is not None:
+            return self._ended.value
+        if self._failure is not None:
+            return str(self._failure.details.get("reason", self._failure.code.value))
+        return "broken_off" if self._is_closing else "open"
+
+    @property
     def tempo(self) -> Tempo:
         return self._tempo
 
@@ -91,6 +101,11 @@ class OpenIngest:
     def last_seq(self) -> int:
         """Head of the log at the last append; 0 before the first."""
         return 0 if self._appends.last is None else self._appends.last.head
+
+    @property
+    def watching(self) -> tuple[GatewayId, ...]:
+        """Gateways that had connections of the session at the last append."""
+        return () if self._appends.last is None else self._appends.last.gateways
 
     @property
     def text_bytes(self) -> int:
@@ -205,6 +220,7 @@ class OpenIngest:
         await self._drained()
         if self._failure is not None:
             raise self._failure
+        self._ended = end.reason
         parts.measures.runs_ended[reason] += 1
         parts.measures.run_seconds.observe(parts.clock() - self.opened_at)
         if (rate := self._tempo.tokens_per_second()) is not None:

@@ -4,6 +4,7 @@ Owns the list of open ingests: one for each run at a time. Called by the HTTP ha
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ from gateway.ports import Appended, EndedBy, RunInfo, RunRefused, RunWriter, Sto
 log = structlog.get_logger()
 
 
+MAX_RECENT: Final = 32
+"""Ingests that are reported after their end."""
 MAX_OPEN: Final = 2_000
 """Streams at once; each may hold some 150 KiB while Redis is away."""
 
@@ -45,6 +48,7 @@ class Runs:
         self._parts = parts
         self.opener = Opener(parts)
         self.open: dict[tuple[SessionKey, RunId], HeldIngest] = {}
+        self._recent: deque[dict[str, Any]] = deque(maxlen=MAX_RECENT)
         self._is_draining = False
         self._nobody = asyncio.Event()
         self._nobody.set()
@@ -55,8 +59,10 @@ class Runs:
         return sum(held.ingest.unsent_bytes for held in self.open.values())
 
     def report(self) -> list[dict[str, Any]]:
-        """Open ingests for an operator, the oldest first."""
-        return [_described(held, self._parts.clock()) for held in self.open.values()]
+        """Open ingests for an operator, the oldest first; then those that ended lately, the last one first."""
+        now = self._parts.clock()
+        recent = [{**row, "ended_seconds": round(now - row["ended_seconds"], 1)} for row in self._recent]
+        return [_described(held, now) for held in self.open.values()] + recent
 
     # ---- streams ---------------------------------------------------------------------------------------------------
 
@@ -112,6 +118,8 @@ class Runs:
         try:
             yield
         finally:
+            now = self._parts.clock()
+            self._recent.appendleft(_described(held, now) | {"ended_seconds": now})
             if self.open.get(key) is held:
                 del self.open[key]
             if not self.open:
@@ -251,7 +259,9 @@ def _described(held: HeldIngest, now: float) -> dict[str, Any]:
         "input_bytes": ingest.input_bytes,
         "text_bytes": ingest.text_bytes,
         "unsent_bytes": ingest.unsent_bytes,
+        "longest_gap_seconds": round(tempo.longest_gap_seconds, 3),
         "is_watched": ingest.unwatched_since is None,
+        "state": ingest.state,
     }
 
 

@@ -22,6 +22,8 @@ class ConnectRequest:
     heartbeat_seconds: float | None = None
     """None: the gateway's own interval."""
     retry_count: int = 0
+    wants_rhythm: bool = False
+    """Tell how tokens come."""
 
     @property
     def is_return(self) -> bool:

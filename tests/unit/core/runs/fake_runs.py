@@ -34,6 +34,7 @@ from gateway.ports import (
 )
 
 LINE = Line(b"e.f")
+WATCHING = (GatewayId("gw-9"),)
 _TEXT_KINDS = {"delta": Track.TEXT, "code_block": Track.TEXT, "thinking": Track.THINKING}
 
 
@@ -162,7 +163,7 @@ class FakeRuns:
             return Expected(run.last_number + 1)
         if request.items and request.first_number <= run.last_number:
             results = tuple(ItemResult(None, True) for _ in request.items)
-            return Appended(results, LINE, len(self.payloads), self.is_live, ())
+            return Appended(results, LINE, len(self.payloads), self.is_live, WATCHING if self.is_live else ())
         if run.end_body:
             return AppendRefused(AppendRefusal.RUN_ENDED, 0)
         self.appends.append(request)
@@ -171,7 +172,7 @@ class FakeRuns:
         run.last_number += len(request.items)
         if progress is not None:
             run.offset, run.state, run.gateway = progress.input_offset, progress.state, progress.gateway
-        return Appended(results, LINE, len(self.payloads), self.is_live, ())
+        return Appended(results, LINE, len(self.payloads), self.is_live, WATCHING if self.is_live else ())
 
     def _open(self, request: OpenRun) -> RunWriter | RunRefused:
         run = self.runs_by_name.get(request.run)
