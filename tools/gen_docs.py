@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tools.api.frame_docs import asyncapi, frames_of  # noqa: E402  this folder is no installed package
+from tools.api.http_docs import openapi  # noqa: E402
 
 BLOCK = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -69,7 +70,7 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
-DOCUMENTS: dict[str, Callable[[], str]] = {"asyncapi.yaml": asyncapi}
+DOCUMENTS: dict[str, Callable[[], str]] = {"asyncapi.yaml": asyncapi, "openapi.yaml": openapi}
 
 
 def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
