@@ -107,7 +107,7 @@ class Gateway:
             owner,
             clock,
             rng,
-            end_ingests=lambda seconds: self._runs.runs.drain(seconds),
+            end_ingests=lambda seconds: self._runs.runs.drain(seconds),  # noqa: PLW0108  made later
         )
         self._renewals = Renewals(self.hub, store, self.id, settings.routes, owner, clock)
         self._heartbeats = Heartbeats(self.hub, settings.liveness, settings.auth, measures, clock, time.time)
