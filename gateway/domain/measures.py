@@ -41,7 +41,9 @@ class Measures:
     bytes_delivered: int = 0
     appended_messages: int = 0
     appends: Counter[str] = field(default_factory=Counter)
-    """By outcome: ok, duplicate, expected, refused, unavailable."""
+    """By outcome: ok, duplicate, pending, expected, refused, unavailable."""
+    ordered: Counter[str] = field(default_factory=Counter)
+    """Messages of reorder windows: waited, late; and gaps: holes that were given up and reported."""
     append_retries: int = 0
     replays: Counter[str] = field(default_factory=Counter)
     """By welcome.resumed: full, gap, fresh."""

@@ -72,7 +72,7 @@ _CLOSES = (
     OTHER,
 )
 _REDIS_ERRORS = ("busy", "loading", "masterdown", "misconf", "moved", "noauth", "noscript", "oom", "readonly", OTHER)
-_SWEEPS = ("ok", "absent", "failed", "abandoned", "expired", "released", "kept", OTHER)
+_SWEEPS = ("ok", "absent", "failed", "abandoned", "expired", "released", "gap", "kept", OTHER)
 
 METRICS: tuple[Metric, ...] = (
     _gauge("connections", "Open client connections.", "connections", "state", tuple(state.value for state in State)),
@@ -148,7 +148,14 @@ METRICS: tuple[Metric, ...] = (
         "Push requests by outcome.",
         "appends",
         "outcome",
-        ("ok", "duplicate", "expected", "refused", "busy", "unavailable", OTHER),
+        ("ok", "duplicate", "pending", "expected", "refused", "busy", "unavailable", OTHER),
+    ),
+    _counter(
+        "ordered",
+        "Messages of reorder windows, and holes given up.",
+        "ordered",
+        "what",
+        ("waited", "late", "gaps", OTHER),
     ),
     _counter("append_retries", "Attempts repeated because Redis did not answer or refused.", "append_retries"),
     _counter("redis_reconnects", "Times that a connection to Redis was made again.", "redis_reconnects"),

@@ -17,6 +17,7 @@ from gateway.domain.wire.payload import make_item
 from gateway.ports import Appended, ItemResult, ProducerRef
 from gateway.settings import LimitSettings, RedisSettings
 from tests.unit.core.fake_log import FakeStore
+from tests.unit.core.fake_order import FakeDeadlines, noted, windows
 
 pytestmark = pytest.mark.looptime
 
@@ -32,7 +33,7 @@ class Notes:
         self.noted.append(appended.head)
 
 
-def make(store: FakeStore, **redis: Any) -> Ingest:
+def make(store: FakeStore, deadlines: FakeDeadlines | None = None, **redis: Any) -> Ingest:
     loop = asyncio.get_running_loop()
     return Ingest(
         store=store.as_store(),
@@ -43,6 +44,8 @@ def make(store: FakeStore, **redis: Any) -> Ingest:
         notes=Notes(),
         clock=loop.time,
         rng=random.Random(2),
+        noted=noted(deadlines),
+        windows=windows(),
     )
 
 
@@ -251,7 +254,7 @@ async def test_a_number_that_somebody_else_used_is_not_swallowed_as_a_duplicate(
     store = FakeStore()
     ingest = make(store)
     await ingest.append(REF, items("a"))
-    store.log.session(REF).producers[ingest.identity].results[2] = ItemResult(1, False)
+    store.log.session(REF).producers[ingest.own.identity].results[2] = ItemResult(1, False)
 
     appended = await ingest.append(REF, items("b"))
 

@@ -15,6 +15,7 @@ from gateway.domain.wire.ids import GatewayId, SessionId, SessionRef, Tenant, Us
 from gateway.domain.wire.payload import make_item
 from gateway.settings import LimitSettings, RedisSettings
 from tests.unit.core.fake_log import FakeSession
+from tests.unit.core.fake_order import noted, windows
 from tests.unit.core.test_access import World, principal
 
 pytestmark = pytest.mark.looptime
@@ -39,6 +40,8 @@ def make(world: World, *sessions: str) -> UserPush:
         NoNotes(),
         loop.time,
         random.Random(1),
+        noted(),
+        windows(),
     )
     return UserPush(world.access, ingest, world.directory.as_directory(), world.store.as_store())
 

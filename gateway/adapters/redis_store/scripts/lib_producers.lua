@@ -1,6 +1,6 @@
 -- Producer records (G5), fields `p:<name>` of meta: `<epoch> <last number> <what> <segments>`. Segments run-length the
 -- answers: `;<first number><what>`, valid up to the next one or `last`. What: `=<seq - number>`, `!<code>@<head then>` of a
--- refusal, or at first `@<head then>`.
+-- refusal, or at first `@<head then>`; of those of a reorder window also `-` and `?` (lib_order).
 
 local RECORD = '^(%d+) (%d+) ([^ ]*) (.*)$'
 
@@ -18,6 +18,9 @@ local function recall(n, last, segments)
   end
   if string.sub(answer, 1, 1) == '!' then
     return string.match(answer, '^[^@]+')
+  end
+  if answer == '-' or answer == '?' then
+    return '!late' -- a hole that the reorder window gave up (lib_order)
   end
   return answer == '=' and answer or '=' .. digits(n + string.sub(answer, 2))
 end

@@ -24,6 +24,7 @@ from gateway.domain.wire.ids import GatewayId
 from gateway.settings import AuthSettings, KeySettings, LimitSettings, ReadinessSettings, RedisSettings, ServerSettings
 from tests.unit.core.fake_directory import FakeDirectory, FakeRevoked
 from tests.unit.core.fake_log import FakeStore
+from tests.unit.core.fake_order import noted, windows
 
 SECRET = "h" * 40
 AUTH = AuthSettings(keys=(KeySettings(kid="k", algorithm="HS256", secret=SECRET),))
@@ -96,7 +97,18 @@ async def serving(
     """`auth` None: everybody may."""
     served = Served(auth or AuthSettings(mode="none"))
     server, limits, rng = server or ServerSettings(), limits or LimitSettings(), random.Random(1)
-    ingest = Ingest(served.store.as_store(), redis, limits, Measures(), GatewayId("gw"), NoNotes(), served.clock, rng)
+    ingest = Ingest(
+        served.store.as_store(),
+        redis,
+        limits,
+        Measures(),
+        GatewayId("gw"),
+        NoNotes(),
+        served.clock,
+        rng,
+        noted(),
+        windows(),
+    )
     user_push = UserPush(served.access, ingest, served.directory.as_directory(), served.store.as_store())
 
     async def status() -> Mapping[str, Any]:
