@@ -108,7 +108,7 @@ async def main() -> None:
     arguments = parser.parse_args()
     settings = Settings()
     set_up_logs(settings.log.model_copy(update={"level": "warning"}))
-    scripts = StoreScripts.load(settings.retention, settings.limits, settings.routes, settings.redis)
+    scripts = StoreScripts.load(settings.retention, settings.limits, settings.routes, settings.redis, settings.runs)
     client = Client(
         Address.parse(arguments.redis_url), settings.redis, rng=random.Random(1), measures=Measures(), name="bench",
         scripts=scripts,

@@ -132,7 +132,7 @@ def appends(link: Link, scripts: StoreScripts, messages: int, *, has_run: bool) 
 def cpu_us_per_append(redis_url: str, calls: int = 50_000) -> float:
     """One message without a run a call, the log at its limit, one gateway subscribed: the figure of `make bench`."""
     settings = Settings()
-    scripts = StoreScripts.load(settings.retention, settings.limits, settings.routes, settings.redis)
+    scripts = StoreScripts.load(settings.retention, settings.limits, settings.routes, settings.redis, settings.runs)
     port = int(redis_url.rpartition(":")[2].partition("/")[0])
     link = Link(port)
     return cost_us(link, port, calls, appends(link, scripts, 1, has_run=False), 1_500)
@@ -143,7 +143,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=50_000, help="a round (default 50000)")
     calls = parser.parse_args().calls
     settings = Settings()
-    scripts = StoreScripts.load(settings.retention, settings.limits, settings.routes, settings.redis)
+    scripts = StoreScripts.load(settings.retention, settings.limits, settings.routes, settings.redis, settings.runs)
     with valkey() as (url, _):
         port = int(url.rpartition(":")[2].partition("/")[0])
         link = Link(port)

@@ -31,6 +31,7 @@ from gateway.settings import (
     RedisSettings,
     RetentionSettings,
     RouteSettings,
+    RunSettings,
     ServerSettings,
 )
 from tests.integration.resp.servers import Server
@@ -76,7 +77,7 @@ async def serving(server: Server) -> AsyncIterator[Api]:
     """The parts of a gateway that take messages in, over `server`."""
     rng, measures, clock = random.Random(1), Measures(), time.monotonic
     limits, liveness, auth = LimitSettings(), LivenessSettings(), AuthSettings(mode="none")
-    scripts = StoreScripts.load(RETENTION, limits, RouteSettings(), REDIS)
+    scripts = StoreScripts.load(RETENTION, limits, RouteSettings(), REDIS, RunSettings())
     clients = [
         Client(server.address, REDIS, rng=rng, measures=measures, name=name, scripts=scripts)
         for name in ("appends", "reads")

@@ -41,6 +41,7 @@ class ExchangeScripts(NamedTuple):
     ask: Script
     resolve_ask: Script
     sweep: Script
+    stop_run: Script
 
     @classmethod
     def load(

@@ -40,6 +40,11 @@ class StoreScripts(NamedTuple):
     announce: Script
     members: Script
     revoke: Script
+    open_run: Script
+    keep_alive: Script
+    run: Script
+    run_text: Script
+    snapshot: Script
 
     @classmethod
     def load(
@@ -48,7 +53,7 @@ class StoreScripts(NamedTuple):
         limits: LimitSettings,
         routes: RouteSettings,
         redis: RedisSettings,
-        runs: RunSettings = RunSettings(),
+        runs: RunSettings,
     ) -> Self:
         values = constants(retention, limits, routes, redis, runs)
         return cls(*(load(name, values) for name in cls._fields))
@@ -59,7 +64,7 @@ def constants(
     limits: LimitSettings,
     routes: RouteSettings,
     redis: RedisSettings,
-    runs: RunSettings = RunSettings(),
+    runs: RunSettings,
 ) -> dict[str, int | bool]:
     """What the scripts know of the settings."""
     return {

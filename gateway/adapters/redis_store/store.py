@@ -218,7 +218,8 @@ class RedisStore:
 
 def _options(request: AppendRequest, code: str) -> tuple[str, list[Argument]]:
     """As append.lua takes them."""
-    options, extra, progress = "", [], request.progress
+    options, progress = "", request.progress
+    extra: list[Argument] = []
     if progress is not None:
         options = "s"
         extra += (progress.run, progress.input_offset, (progress.gateway or "").encode() + b"\n" + progress.state)

@@ -13,6 +13,7 @@ from gateway.adapters.redis_store.exchange import RedisExchange
 from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
 from gateway.adapters.redis_store.inbox import RedisInbox
 from gateway.adapters.redis_store.offers import Offers
+from gateway.adapters.redis_store.run_store import RedisRunStore
 from gateway.adapters.redis_store.scripts import constants
 from gateway.adapters.resp import Address, Client
 from gateway.domain.measures import Measures
@@ -37,6 +38,7 @@ class ExchangeStage(Stage):
         self.exchange = RedisExchange(client, exchange, scripts)
         self.offers = Offers(client, exchange, scripts)
         self.inbox = RedisInbox(client, exchange, shards=self.shards)
+        self.runs = RedisRunStore(client, client, scripts, exchange.stop_run)
 
     async def offer(
         self,

@@ -37,7 +37,7 @@ from gateway.ports import (
     RenewRequest,
     RenewResult,
 )
-from gateway.settings import LimitSettings, RedisSettings, RetentionSettings, RouteSettings
+from gateway.settings import LimitSettings, RedisSettings, RetentionSettings, RouteSettings, RunSettings
 
 REDIS = RedisSettings(call_timeout_seconds=2, ping_interval_seconds=0.1, backoff_min_ms=1, backoff_max_ms=20)
 OWN = ProducerRef(ProducerName("~0123456789abcdef"), 1, registers=True)
@@ -200,7 +200,11 @@ async def staged(
     redis_settings: RedisSettings = REDIS,
 ) -> AsyncIterator[Stage]:
     scripts = StoreScripts.load(
-        retention or RetentionSettings(), limits or LimitSettings(), routes or RouteSettings(), redis_settings
+        retention or RetentionSettings(),
+        limits or LimitSettings(),
+        routes or RouteSettings(),
+        redis_settings,
+        RunSettings(),
     )
     up = asyncio.Event()
     client = Client(

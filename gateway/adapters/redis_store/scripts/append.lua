@@ -138,7 +138,9 @@ if known_epoch ~= epoch or number ~= last + 1 or (options ~= '' and options ~= '
     -- No message: the input went on without one.
     -- include: lib_runs
     local state = read_run(META, ARGV[6])
-    if not state or state.mode == 'e' then
+    if number <= last then
+      return 'e\n' .. digits(last + 1)
+    elseif not state or state.mode == 'e' then
       return 'x\n0'
     end
     state.lease = digits(now + (state.writer == '0' and RUN_PUSH_LEASE_MS or RUN_LEASE_MS))
@@ -172,7 +174,7 @@ for i = first_item, #ARGV, 4 do
       modes[name] = match(call('HGET', META, 'r:' .. name) or 'n', '^%a')
     end
     if modes[name] == 'n' and field ~= 'p:~run/' .. name then
-      if due ~= '' and now - due > DUE_NOTE_MS then
+      if due == '' or now - due > DUE_NOTE_MS then
         return 'd'
       end
       modes[name] = 'o'

@@ -5,18 +5,19 @@ import re
 import pytest
 
 from gateway.adapters.redis_store import StoreScripts
-from gateway.settings import LimitSettings, RedisSettings, RetentionSettings, RouteSettings
+from gateway.settings import LimitSettings, RedisSettings, RetentionSettings, RouteSettings, RunSettings
 
 FLAGS = {
-    "append": "", "enter": "", "claim": "",
+    "append": "", "enter": "", "claim": "", "open_run": "",
     "renew": "allow-oom", "release": "allow-oom", "settle": "allow-oom", "delete": "allow-oom",
     "announce": "allow-oom", "revoke": "allow-oom",
+    "keep_alive": "allow-oom", "run": "no-writes", "run_text": "no-writes", "snapshot": "no-writes",
     "heads": "no-writes", "page": "no-writes", "info": "no-writes", "members": "no-writes",
 }  # fmt: skip
 
 
 def load(**retention: int) -> StoreScripts:
-    return StoreScripts.load(RetentionSettings(**retention), LimitSettings(), RouteSettings(), RedisSettings())
+    return StoreScripts.load(RetentionSettings(**retention), LimitSettings(), RouteSettings(), RedisSettings(), RunSettings())
 
 
 @pytest.mark.parametrize("script", load(), ids=StoreScripts._fields)

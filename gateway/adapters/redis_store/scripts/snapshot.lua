@@ -1,0 +1,91 @@
+#!lua flags=no-writes
+-- snapshot: what can be rebuilt of a session below its first retained message, in one instant (design.md 4).
+-- KEYS 1 meta, 2 log, 3 kept
+-- ARGV 1 incarnation
+-- Result: array: lines of text, `forks`, for each run in the order in which they began `<run> <o|e> <text until> <text kept>
+-- <thinking until> <thinking kept> <last seq>` as lines, payloads of run_start and run_end (or empty), then seq and frame of
+-- each kept item
+--   p <epoch> <head> <lost> <void>
+--   m   no meta, or a tombstone
+--   s   meta names another server than this one: call `enter`, then again
+
+-- include: lib_server
+-- include: lib_page
+-- include: lib_runs
+-- include: lib_askrecord
+
+local META, LOG, KEPT = KEYS[1], KEYS[2], KEYS[3]
+local meta = redis.call('HMGET', META, 'inc', 'epoch', 'head', 'lost', 'forks', 'state', 'plain', 'void')
+if not meta[1] or not meta[3] or meta[6] == 'deleted' then
+  return { 'm' }
+end
+if (meta[1] ~= ARGV[1] or VERIFY_EVERY_CALL) and meta[1] ~= server_incarnation() then
+  return { 's' }
+end
+local now = clock()
+local head = tonumber(meta[3])
+local lost = lost_seq(LOG, head, tonumber(meta[4]))
+
+-- Runs that lie wholly in the log need nothing. A text goes up to the first of its frames that is retained.
+local runs, sought, tracks = {}, {}, 0
+for _, run in ipairs(run_names(META)) do
+  local state = read_run(META, run)
+  if tonumber(state.first) <= lost and (state.mode == 'o' or tonumber(state.lease) > now) then
+    runs[#runs + 1] = { name = run, state = state }
+    local its = { first = tonumber(state.first), state = state }
+    for _, track in ipairs({ 'text', 'thinking' }) do
+      if tonumber(state[track .. '_seq']) > lost then
+        its[track], tracks = true, tracks + 1
+      end
+    end
+    sought[run] = its
+  end
+end
+local position = lost
+while tracks > 0 and position < head do
+  local entries = redis.call('XRANGE', LOG, position + 1, '+', 'COUNT', 64)
+  if #entries == 0 then
+    break
+  end
+  for i = 1, #entries do
+    local fields = entries[i][2]
+    local its, track = sought[fields[8] or ''], fields[2] == 't' and 'thinking' or 'text'
+    if its and its[track] and fields[10] ~= '' then
+      its.state[track], its[track], tracks = fields[10], nil, tracks - 1
+    end
+  end
+  position = tonumber(string.match(entries[#entries][1], '^%d+'))
+end
+
+local briefs = {}
+for i, run in ipairs(runs) do
+  local state = run.state
+  local payloads = redis.call('HMGET', META, 'i:' .. run.name, 'z:' .. run.name)
+  briefs[3 * i - 2] = table.concat({ run.name, state.mode, state.text, state.text_kept, state.thinking,
+    state.thinking_kept, state.last }, '\n')
+  briefs[3 * i - 1], briefs[3 * i] = payloads[1] or '', payloads[2] or ''
+end
+
+local items = {}
+local stored = redis.call('HGETALL', KEPT)
+for i = 1, #stored, 2 do
+  local kind, name = string.sub(stored[i], 1, 2), string.sub(stored[i], 3)
+  if kind == 'k:' then
+    items[#items + 1] = { seq = name, frame = string.match(stored[i + 1], '^%d+ (.*)$') }
+  elseif kind == 'a:' then
+    items[#items + 1] = parse_ask(stored[i + 1])
+  end
+end
+table.sort(items, function(one, two)
+  return tonumber(one.seq) < tonumber(two.seq)
+end)
+local kept = {}
+for i, item in ipairs(items) do
+  kept[2 * i - 1], kept[2 * i] = item.seq, item.frame
+end
+return {
+  table.concat({ 'p', meta[2], meta[3], digits(lost), digits(void_seq(META, LOG, head, lost, meta[7], meta[8], now)) }, '\n'),
+  meta[5],
+  briefs,
+  kept,
+}
