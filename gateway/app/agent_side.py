@@ -27,7 +27,7 @@ WALL_CLOCK: Final[Callable[[], float]] = time.time
 
 
 class AgentSide:
-    """One per gateway: `listen`, then `start`; `close` when the owner's tasks have ended."""
+    """One per gateway: `listen`, then `start`; `leave`, then `close` when the owner's tasks have ended."""
 
     def __init__(
         self,
@@ -76,6 +76,12 @@ class AgentSide:
         self._owner.forever("sweeper", self._sweeper.run())
         self._owner.forever("inbox-figures", self.desk.watch())
         self._webhooks.start()
+
+    async def leave(self) -> None:
+        """Before requests and tasks end: long polls are answered, and nothing is left in Redis."""
+        self.asks.waits.end()
+        self.desk.waits.end()
+        await self.desk.leave()
 
     async def close(self) -> None:
         await self._poster.close()

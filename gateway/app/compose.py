@@ -261,6 +261,7 @@ class Gateway:
     async def stop(self) -> None:
         """What is still open ends now; after a drain within the rest of its deadline."""
         left = self.drainer.seconds_left if self.drainer.is_draining else REQUESTS_END_SECONDS + TASKS_END_SECONDS
+        await self._agents.leave()
         await self._public.close(min(REQUESTS_END_SECONDS, left / 2))
         await self._owner.stop(min(TASKS_END_SECONDS, left / 2))
         await self._agents.close()

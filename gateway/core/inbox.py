@@ -54,6 +54,8 @@ class InboxDesk:
     clock: Clock
     waits: Waits[Tenant] = field(default_factory=Waits)
     _used: dict[Tenant, float] = field(default_factory=dict)
+    _waited: dict[Tenant, None] = field(default_factory=dict)
+    """Where this gateway asked to be told of deposits."""
     _lags: dict[Tenant, InboxLag] = field(default_factory=dict)
 
     @staticmethod
@@ -81,6 +83,8 @@ class InboxDesk:
         with self.waits.waiting(tenant, self.clock, seconds) as wait:
             while True:
                 waiter = None if wait.is_over else self.gateway
+                if waiter is not None:
+                    self._waited[tenant] = None
                 items = await self.attempts.answer(
                     lambda waiter=waiter: self.inbox.take(tenant, consumer, limit, lease_ms, waiter)  # type: ignore[misc]
                 )
@@ -123,6 +127,15 @@ class InboxDesk:
     def on_deposit(self, tenant: Tenant) -> None:
         """A notice from the bus."""
         self.waits.notify(tenant)
+
+    async def leave(self) -> None:
+        """The gateway is about to stop: nobody is to tell it of deposits any more. Redis away: that ends by itself."""
+        tenants, self._waited = self._waited, {}
+        try:
+            for tenant in tenants:
+                await self.inbox.leave(tenant, self.gateway)
+        except StoreUnavailable as exc:
+            log.info("inbox_not_left", reason=exc.reason)
 
     # ---- figures -----------------------------------------------------------------------------------------------
 

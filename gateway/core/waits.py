@@ -19,6 +19,7 @@ class Waits(Generic[_K]):
 
     def __init__(self) -> None:
         self._events: dict[_K, set[asyncio.Event]] = {}
+        self._is_over = False
 
     def __len__(self) -> int:
         return sum(map(len, self._events.values()))
@@ -28,13 +29,20 @@ class Waits(Generic[_K]):
         for event in self._events.get(thing, ()):
             event.set()
 
+    def end(self) -> None:
+        """The gateway is about to stop: whoever waits, or begins to, looks once more and is answered."""
+        self._is_over = True
+        for events in self._events.values():
+            for event in events:
+                event.set()
+
     @contextmanager
     def waiting(self, thing: _K, clock: Callable[[], float], seconds: float) -> "Iterator[Wait]":
         """Enter before Redis is asked for the first time."""
         event = asyncio.Event()
         self._events.setdefault(thing, set()).add(event)
         try:
-            yield Wait(event, clock, clock() + seconds)
+            yield Wait(event, clock, clock() + seconds, lambda: self._is_over)
         finally:
             events = self._events[thing]
             events.discard(event)
@@ -45,21 +53,24 @@ class Waits(Generic[_K]):
 class Wait:
     """One caller's."""
 
-    def __init__(self, event: asyncio.Event, clock: Callable[[], float], until: float) -> None:
+    def __init__(
+        self, event: asyncio.Event, clock: Callable[[], float], until: float, is_ended: Callable[[], bool]
+    ) -> None:
         self._event = event
         self._clock = clock
         self._until = until
+        self._is_ended = is_ended
 
     @property
     def is_over(self) -> bool:
         """The next answer is the last one: nobody has to be told to notify us."""
-        return self._clock() >= self._until
+        return self._is_ended() or self._clock() >= self._until
 
     async def next_look(self) -> bool:
         """Returns at a notice, or when it is time to look without one. False: the deadline passed."""
-        left = self._until - self._clock()
-        if left <= 0:
+        if self.is_over:
             return False
+        left = self._until - self._clock()
         try:
             async with asyncio.timeout(min(left, LOOK_SECONDS)):
                 await self._event.wait()

@@ -259,6 +259,10 @@ class Inbox(Protocol):
         """New items, and those whose lease ended. With `waiter`: that gateway is told of the next deposit."""
         ...
 
+    async def leave(self, tenant: Tenant, waiter: GatewayId) -> None:
+        """That gateway is not told of deposits any more."""
+        ...
+
     async def ack(self, tenant: Tenant, items: Sequence[tuple[int, str]]) -> int: ...
 
     async def extend(self, tenant: Tenant, consumer: str, items: Sequence[tuple[int, str]]) -> int:

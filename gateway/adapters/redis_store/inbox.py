@@ -52,6 +52,9 @@ class RedisInbox:
                 break
         return taken
 
+    async def leave(self, tenant: Tenant, waiter: GatewayId) -> None:
+        await _all([self._client.call("ZREM", _keys(tenant, shard).waiters, waiter) for shard in range(self._shards)])
+
     async def ack(self, tenant: Tenant, items: Sequence[tuple[int, str]]) -> int:
         calls = [
             self._call(self._scripts.ack, _keys(tenant, shard)[:2], entries, repeats=True)

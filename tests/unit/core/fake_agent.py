@@ -182,6 +182,7 @@ class FakeInbox:
     buried: list[tuple[tuple[int, str], str]] = field(default_factory=list)
     letters: list[tuple[str, bytes, str]] = field(default_factory=list)
     redriven: list[tuple[str, ...]] = field(default_factory=list)
+    left: list[tuple[Tenant, GatewayId]] = field(default_factory=list)
     takes: list[tuple[Tenant, str, int, int, GatewayId | None]] = field(default_factory=list)
     lags: dict[Tenant, InboxLag] = field(default_factory=dict)
 
@@ -203,6 +204,9 @@ class FakeInbox:
         items, self.waiting = self.waiting[:limit], self.waiting[limit:]
         self.taken |= {(item.shard, item.entry): item for item in items}
         return items
+
+    async def leave(self, tenant: Tenant, waiter: GatewayId) -> None:
+        self.left.append((tenant, waiter))
 
     async def ack(self, tenant: Tenant, items: Sequence[tuple[int, str]]) -> int:
         self.faults.check("ack")
