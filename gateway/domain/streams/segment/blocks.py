@@ -45,7 +45,6 @@ class Block(msgspec.Struct, array_like=True):
         self.number += 1
         self.part = 0
         self.fence, self.fence_length, self.language = "", 0, None
-        self.depth, self.in_string, self.is_escaped = 0, False, False
         if out_already:
             self._follow(out_already, 0)
 

@@ -4,6 +4,7 @@ Owns what is held, its limits and its due time; a rule (one per mode) says where
 caller passes milliseconds of its own. Called by the ingest of runs, once per chunk.
 """
 
+import math
 from typing import Any, Final
 
 import msgspec
@@ -57,7 +58,7 @@ class Segmenter:
         self._held = ""
         self._is_first = options.first_immediately
         self._due_ms: float | None = None
-        self._fed_ms = 0.0
+        self._fed_ms = -math.inf
         self._fed_from = 0
         self._restored = False
         if state is not None:
@@ -156,7 +157,6 @@ class Segmenter:
         if end:
             self._rule.leave(self._held[:end], at_end, out)
             self._held = self._held[end:]
-            self._fed_from = 0
             self._is_first = False
         return out
 
@@ -177,7 +177,6 @@ class Segmenter:
         except (ValueError, msgspec.DecodeError) as exc:
             raise ValueError(f"the segmenter's state cannot be read: {exc}") from exc
         self._held, self._is_first, self._due_ms = saved.held, saved.is_first, saved.due_ms
-        self._fed_from = len(saved.held)
         self._restored = bool(saved.held)
 
     def _clamp_due(self, now_ms: float) -> None:

@@ -157,7 +157,7 @@ class StructureRule(Rule):
         indent = _indent.match(held, start)
         if indent is None or indent.end() == len(held):
             return 0
-        if indent.group() in ("", " ") or held[indent.end()] in "\r\n":
+        if indent.group() in ("", " "):
             return start
         return self._goes_on(held, Kind.FLOW, Phase.ITEM)
 
@@ -175,7 +175,7 @@ class StructureRule(Rule):
         if newline < 0:
             self._scan = len(held)
             return 0
-        if self._is_closed or not self._block.learn_fence((self._head or "") + held[: newline + 1]):
+        if not self._block.learn_fence((self._head or "") + held[: newline + 1]):
             self._is_closed = True
             return newline + 1
         return self._turn(Phase.CODE, newline + 1)
@@ -197,12 +197,7 @@ class StructureRule(Rule):
             self._part(text, True, out)
             return
         out.append(Segment(text))
-        if self._phase is Phase.LINE:
-            # Before a block: the white space that indents an object is part of its line.
-            self._head = text[self._scan :]
-        elif text[-1] == "\n" or self._phase is not Phase.FLOW:
-            self._phase, self._head = Phase.LINE, ""
-        self._scan = 0
+        self._turn(Phase.FLOW if self._phase is Phase.FLOW and text[-1] != "\n" else Phase.LINE, 0)
 
     def leave(self, text: str, at_end: bool, out: list[Segment]) -> None:
         scan, length = self._scan, len(text)
@@ -222,7 +217,7 @@ class StructureRule(Rule):
                 self._block.learn_fence(self._head)
                 self._part(text, False, out)
             case Phase.CODE:
-                self._head = "" if scan >= length else _joined("" if scan else self._head, text[scan:])
+                self._head = _joined("" if scan else self._head, text[scan:])
                 self._part(text, at_end and self._block.is_closing(self._head), out)
             case Phase.OBJECT:
                 self._part(text, self._block.depth == 0 and 0 < scan <= length, out)
@@ -230,9 +225,6 @@ class StructureRule(Rule):
                 out.append(Segment(text))
 
     def _leave_line(self, text: str, scan: int, out: list[Segment]) -> None:
-        if len(text) < scan:
-            out.append(Segment(text))
-            return
         head, rest = "" if scan else self._head, text[scan:]
         self._phase, self._head = Phase.LINE, _joined(head, rest)
         if rest and head is not None and fence_of(head + rest):

@@ -1,8 +1,13 @@
 """Mode `pattern`: a segment ends where a match ends, in bounded time."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
+import regex
 
 from gateway.domain.streams.segment import Segmenter, SegmentMode, SegmentOptions
+from gateway.domain.streams.segment.pattern import PatternRule
 from tests.unit.domain.streams.segment.texts import run, texts_of
 
 CATASTROPHE = r"(?:a|a)*[!?]"
@@ -53,6 +58,39 @@ def test_a_pattern_that_was_given_up_stays_so_on_another_gateway() -> None:
 
     assert [segment.text for segment in second.feed("\n", 0)] == ["a" * 200 + "\n"]
     assert second.pattern_timeouts == 1
+
+
+class HeldUpOnce:
+    """A pattern whose first attempt is not done in time."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = regex.compile(pattern)
+        self.calls = 0
+
+    def finditer(self, text: str, timeout: float) -> Iterator[Any]:
+        self.calls += 1
+        if self.calls == 1:
+            raise TimeoutError
+        return self._pattern.finditer(text, timeout=timeout)
+
+
+def test_a_machine_that_was_held_up_once_is_forgiven() -> None:
+    pattern_once = HeldUpOnce(";")
+    rule = PatternRule(pattern_once)
+
+    assert rule.find("one;" + "x" * 12) == 4
+    assert (rule.timeouts, pattern_once.calls) == (0, 2)
+
+
+def test_an_older_character_is_not_kept_back_for_a_younger_one() -> None:
+    """The cut comes late, and what is held then began before it."""
+    segmenter = Segmenter(SegmentOptions(mode=SegmentMode.PATTERN, pattern=";", first_immediately=False))
+    segmenter.feed("a;bcdefghijklm👨", 0)
+    cut = segmenter.feed("\u200d", 50)
+
+    assert [segment.text for segment in cut] == ["a;"]
+    assert segmenter.due_ms() == 60
+    assert [segment.text for segment in segmenter.tick(60)] == ["bcdefghijklm👨\u200d"]
 
 
 def test_a_harmless_pattern_is_never_given_up() -> None:

@@ -1,7 +1,7 @@
 """What holds for any text, any feeds and any options: failure catalogue L01, design.md 6."""
 
 import regex
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.domain.streams.segment import MAX_STATE_BYTES, Segment, Segmenter, SegmentMode, SegmentOptions
@@ -19,6 +19,7 @@ def test_segments_join_to_the_text_and_none_is_empty(options: SegmentOptions, te
     assert all(segment.text for segment in segments)
 
 
+@settings(max_examples=300)
 @given(INVARIANT, ANY_TEXTS, PLACES)
 def test_segments_do_not_depend_on_the_feeds(options: SegmentOptions, text: str, places: list[int]) -> None:
     whole = run(options, [text])
@@ -55,6 +56,7 @@ def test_what_is_held_and_saved_is_bounded(options: SegmentOptions, text: str, p
 STEPS = st.lists(st.sampled_from(["feed", "feed", "feed", "tick", "flush", "move"]), max_size=30)
 
 
+@settings(max_examples=300)
 @given(OPTIONS, ANY_TEXTS, PLACES, STEPS, st.lists(st.sampled_from([0, 1, 20, 61, 1_000]), min_size=30, max_size=30))
 def test_moving_to_another_segmenter_changes_nothing(
     options: SegmentOptions, text: str, places: list[int], steps: list[str], waits: list[int]

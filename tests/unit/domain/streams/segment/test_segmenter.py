@@ -1,5 +1,6 @@
 """Limits, time, and what is carried to another gateway."""
 
+import msgspec
 import pytest
 
 from gateway.domain.streams.segment import Segment, Segmenter, SegmentMode, SegmentOptions
@@ -32,6 +33,13 @@ def test_later_text_is_due_after_the_delay() -> None:
     assert segmenter.due_ms() == 70
     assert segmenter.tick(69) == []
     assert texts(segmenter.tick(70)) == ["lo you"]
+
+
+def test_what_is_left_of_the_first_feed_is_not_due_at_once() -> None:
+    segmenter = Segmenter(SegmentOptions(mode=SegmentMode.SENTENCE))
+
+    assert texts(segmenter.feed("One. Two", 5)) == ["One. "]
+    assert segmenter.due_ms() == 65
 
 
 def test_without_first_immediately_the_first_text_waits_like_any_other() -> None:
@@ -159,6 +167,13 @@ def test_the_largest_state_fits_two_kib(mode: SegmentMode, filler: str) -> None:
 def test_a_state_that_cannot_be_read_is_refused(state: bytes) -> None:
     with pytest.raises(ValueError, match="state cannot be read"):
         Segmenter(SegmentOptions(), state)
+
+
+def test_a_state_of_another_version_is_refused() -> None:
+    fields = msgspec.msgpack.decode(Segmenter(SegmentOptions()).save())
+
+    with pytest.raises(ValueError, match="version 2"):
+        Segmenter(SegmentOptions(), msgspec.msgpack.encode([2, *fields[1:]]))
 
 
 def test_a_state_of_other_options_is_refused() -> None:

@@ -6,7 +6,10 @@ from tests.unit.domain.streams.segment.texts import texts_of
 
 
 def sentences(*feeds: str, **options: object) -> list[str]:
-    return texts_of("sentence", *feeds, **options)
+    """The same when it comes by code points."""
+    texts = texts_of("sentence", *feeds, **options)
+    assert texts_of("sentence", *"".join(feeds), **options) == texts
+    return texts
 
 
 def test_dots_that_end_nothing() -> None:
@@ -73,6 +76,8 @@ def test_closing_marks_stay_with_their_sentence(text: str, expected: list[str]) 
         "approx. Five",
         "version 2.0.1-rc.1 is",
         "a sentence etc. and so on",
+        "One. \u0301A",
+        "好。\u0301下",
     ],
 )
 def test_no_sentence_ends_here(text: str) -> None:
@@ -86,6 +91,7 @@ def test_no_sentence_ends_here(text: str) -> None:
         ("So do I. Then", ["So do I. ", "Then"]),
         ("In 2024. Then", ["In 2024. ", "Then"]),
         ("Really...? Yes", ["Really...? ", "Yes"]),
+        ("Ask the Dr . Then", ["Ask the Dr . ", "Then"]),
         ("Stop!!! Go", ["Stop!!! ", "Go"]),
     ],
 )

@@ -11,7 +11,21 @@ OPTIONS = SegmentOptions(mode=SegmentMode.STRUCTURE)
 
 
 def structure(*feeds: str, **options: Any) -> list[Segment]:
-    return run(SegmentOptions(mode=SegmentMode.STRUCTURE, **options), feeds)
+    """The same when it comes by code points."""
+    made = SegmentOptions(mode=SegmentMode.STRUCTURE, **options)
+    segments = run(made, feeds)
+    assert run(made, list("".join(feeds))) == segments
+    return segments
+
+
+def slowly(*tokens: str) -> list[Segment]:
+    """Each token is ticked out before the next one comes."""
+    segmenter = Segmenter(OPTIONS)
+    return [
+        segment
+        for step, token in enumerate(tokens)
+        for segment in segmenter.feed(token, step * 100) + segmenter.tick(step * 100 + 60)
+    ]
 
 
 def code(text: str, block: int, language: str | None, part: int, last: bool) -> Segment:
@@ -55,6 +69,8 @@ def test_what_a_block_is(block: str) -> None:
         "Run ``` in mid-line\n",
         "```code``` within a line\n",
         "    ```\nindented by four\n",
+        "\t```\nindented by a tab\n",
+        '\u0600{"type":"code_block"}\n',
         "``\ntwo are none\n",
         '{"type":"chart","data":[1]}\n',
         '{"kind":"code_block"}\n',
@@ -76,10 +92,20 @@ def test_an_object_may_stand_within_a_line() -> None:
     ]
 
 
-def test_an_object_that_is_no_json_ends_with_its_line() -> None:
-    segments = structure('{"type":"code_block","code":"x\nText. ')
+@pytest.mark.parametrize("line", ['{"type":"code_block","code":"x\n', '{"type":"code_block","code":"x\\\n'])
+def test_an_object_that_is_no_json_ends_with_its_line(line: str) -> None:
+    assert structure(line + "Text. ") == [code(line, 1, None, 1, True), Segment("Text. ")]
 
-    assert segments == [code('{"type":"code_block","code":"x\n', 1, None, 1, True), Segment("Text. ")]
+
+def test_an_object_ends_between_graphemes() -> None:
+    assert blocks('{"type":"code_block"}\u0301\u0302 Text') == ['{"type":"code_block"}\u0301\u0302']
+
+
+@pytest.mark.parametrize("rest", ["```\nText\n", "# Text. Text\n", "- Text. Text\n"])
+def test_after_an_object_no_line_begins(rest: str) -> None:
+    segments = structure('{"type":"code_block"}' + rest)
+
+    assert [segment.is_code for segment in segments] == [True, False, False]
 
 
 def test_blocks_are_numbered_and_named() -> None:
@@ -130,13 +156,7 @@ def test_a_block_stays_one_over_flushes_ticks_and_gateways() -> None:
 
 
 def test_an_opening_line_that_comes_slowly_opens_a_block() -> None:
-    """Each token is ticked out before the next one comes."""
-    segmenter = Segmenter(OPTIONS)
-    parts = [
-        part
-        for step, token in enumerate(["\n``", "`", "py", "thon", "\n", "x", "\n", "```", "\n", "Text"])
-        for part in segmenter.feed(token, step * 100) + segmenter.tick(step * 100 + 60)
-    ]
+    parts = slowly("\n``", "`", "py", "thon", "\n", "x", "\n", "```", "\n", "Text")
 
     assert [(part.text, part.is_code, part.fields.get("language"), part.fields.get("last")) for part in parts] == [
         ("\n``", False, None, None),
@@ -159,17 +179,24 @@ def test_code_within_a_line_that_comes_slowly_swallows_only_that_line() -> None:
     assert parts == [code("```x", 1, "x", 1, False), code("``` is code\n", 1, "x", 2, True), Segment("Text.\n")]
 
 
-def test_an_object_that_comes_slowly_is_known_once_its_type_is() -> None:
-    segmenter = Segmenter(OPTIONS)
-    tokens = ['{"', "type", '":"code', "_block", '","code":"', "}", '"', "}", "\nText"]
-    parts = [
-        part
-        for step, token in enumerate(tokens)
-        for part in segmenter.feed(token, step * 100) + segmenter.tick(step * 100 + 60)
+@pytest.mark.parametrize("before", ["", "\n", "  ", "Look: "])
+def test_an_object_that_comes_slowly_is_known_once_its_type_is(before: str) -> None:
+    parts = slowly(before or "\n", '{"', "type", '":"code', '_block"', ',"a":{"b":1}', ',"c":"}', '"', "}", "\nText")
+
+    assert "".join(part.text for part in parts if part.is_code) == ',"a":{"b":1},"c":"}"}'
+    assert [part.fields["last"] for part in parts if part.is_code] == [False, False, False, True]
+
+
+def test_an_object_whose_indent_is_out_is_whole() -> None:
+    assert [part.text for part in slowly("\n  ", '{"type":"code_block"}', " Text") if part.is_code] == [
+        '{"type":"code_block"}'
     ]
 
-    assert "".join(part.text for part in parts if part.is_code) == '","code":"}"}'
-    assert [part.fields["last"] for part in parts if part.is_code] == [False, False, False, True]
+
+def test_an_object_that_did_not_come_is_text() -> None:
+    parts = slowly("See ", '{"', "type", '":"chart"', '{"type":"code_block"}')
+
+    assert [part.text for part in parts if part.is_code] == ['{"type":"code_block"}']
 
 
 def test_headings_items_and_tables_stay_whole() -> None:

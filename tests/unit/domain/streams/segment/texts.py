@@ -78,8 +78,29 @@ SHARDS = [
     ),
     *("\x00", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\ufeff", "\ufffd", "\U0010ffff", "ſ", "ß"),
 ]
+MARKDOWN = [
+    *(
+        "```python\n",
+        "x = 1\n",
+        "```\n",
+        "````\n",
+        "```",
+        "`",
+        "~~~\n",
+        "- item ",
+        "- ",
+        "1. ",
+        "  ",
+        "\n",
+        "\n\n",
+        "text",
+        "text. ",
+    ),
+    *("| a |\n", "# T\n", '{"type":"code_block","code":"', "a b c", '"}', "}\u0301", "字。"),
+]
 SHARD_TEXTS = st.lists(st.sampled_from(SHARDS), max_size=40).map("".join)
-ANY_TEXTS = SHARD_TEXTS | st.text(st.characters(codec="utf-8"), max_size=60)
+MARKDOWN_TEXTS = st.lists(st.sampled_from(MARKDOWN), max_size=40).map("".join)
+ANY_TEXTS = SHARD_TEXTS | MARKDOWN_TEXTS | st.text(st.characters(codec="utf-8"), max_size=60)
 
 OPTIONS = st.builds(
     SegmentOptions,
