@@ -225,7 +225,7 @@ class OpenIngest:
         parts.measures.run_seconds.observe(parts.clock() - self.opened_at)
         if (rate := self._tempo.tokens_per_second()) is not None:
             parts.measures.tokens_per_second.observe(rate)
-        log.info("run_ended", reason=reason, input_bytes=self.input_bytes, text_bytes=self.text_bytes)
+        log.debug("run_ended", reason=reason, input_bytes=self.input_bytes, text_bytes=self.text_bytes)
         return self._report(end)
 
     def _close(self) -> StreamEnd:

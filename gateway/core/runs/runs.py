@@ -95,7 +95,7 @@ class Runs:
                 message = f"the log has the input up to {writer.input_offset} only: begin there"
                 raise RelayError(ErrorCode.CONFLICT, message, details)
         pipeline, items = await self.opener.pipeline(ref, run, options, Place.of(writer))
-        log.info("run_opened", is_new=writer.is_new, traceparent=request.traceparent)
+        log.debug("run_opened", is_new=writer.is_new, traceparent=request.traceparent)
         return OpenIngest(
             self._parts,
             self.opener.appends(ref, run, writer.epoch, writer.input_offset),
