@@ -28,6 +28,9 @@ class Push(Body):
     epoch: int | UnsetType = UNSET
     number: int | UnsetType = UNSET
     owner: str | UnsetType = UNSET
+    order: Annotated[
+        Literal["contiguous", "reorder"] | UnsetType, Meta(description="What comes early waits for what is missing.")
+    ] = UNSET
 
 
 class RootPush(Body):
@@ -39,7 +42,7 @@ class RootPush(Body):
     seq: int | UnsetType = UNSET
     producer: str | UnsetType = UNSET
     run: str | UnsetType = UNSET
-    order: Literal["contiguous", "reorder"] = "contiguous"
+    order: Literal["contiguous", "reorder"] = "reorder"
     expires_in: float | UnsetType = UNSET
 
 

@@ -24,12 +24,23 @@ class Frame(Struct, forbid_unknown_fields=True, tag_field="kind", omit_defaults=
 # ---- text: they have a seq and are in the log --------------------------------------------------------------------
 
 
+class SegmentChoice(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """How the run's text is cut; what is not named has its default."""
+
+    mode: Literal["tokens", "sentence", "structure", "pattern", "raw"]
+    tokens: int | UnsetType = UNSET
+    max_delay_ms: int | UnsetType = UNSET
+    max_bytes: int | UnsetType = UNSET
+    first_immediately: bool | UnsetType = UNSET
+    pattern: str | UnsetType = UNSET
+
+
 class RunStart(Frame, tag="run_start"):
     """A run begins."""
 
     run: RunName
-    dialect: str | UnsetType = UNSET
-    segment: str | UnsetType = UNSET
+    dialect: Annotated[str | UnsetType, Meta(description="What the producer sends; `tokens`: one by one.")] = UNSET
+    segment: SegmentChoice | UnsetType = UNSET
 
 
 class Delta(Frame, tag="delta"):
@@ -47,9 +58,9 @@ class CodeBlock(Frame, tag="code_block"):
     block: Annotated[int, Meta(description="Number of the block in the run.")]
     part: Annotated[int, Meta(description="Number of this part of the block.")]
     last: Annotated[bool, Meta(description="The block ends with this part.")]
+    language: str | None
     text: str
     at: At
-    language: str | UnsetType = UNSET
 
 
 class Thinking(Frame, tag="thinking"):
@@ -77,6 +88,13 @@ class Data(Frame, tag="data"):
     text: str | UnsetType = UNSET
 
 
+class Seen(Struct, forbid_unknown_fields=True):
+    """What is on screen: the last message applied, and the bytes of the run's text."""
+
+    seq: int
+    at: At
+
+
 class TextDigest(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Counts of a whole text; null where it is not known to be whole (interrupted, abandoned, past its cap)."""
 
@@ -98,10 +116,11 @@ class RunEnd(Frame, tag="run_end"):
     finish_reason: str | UnsetType = UNSET
     usage: Any | UnsetType = UNSET
     problem: Annotated[str | UnsetType, Meta(description="What went wrong, for a person.")] = UNSET
-    tokens: int | UnsetType = UNSET
-    first_token_ms: Ms | UnsetType = UNSET
-    seen: Annotated[Any | UnsetType, Meta(description="What the interrupting user had seen: seq and at.")] = UNSET
-    by: Annotated[str | UnsetType, Meta(description="The client that interrupted or cancelled.")] = UNSET
+    replaced: Annotated[int | UnsetType, Meta(description="U+FFFD put in for bytes that were no UTF-8.")] = UNSET
+    seen: Annotated[Seen | UnsetType, Meta(description="What the interrupting user had seen.")] = UNSET
+    by: Annotated[str | UnsetType, Meta(description="The user that interrupted or cancelled.")] = UNSET
+    why: Annotated[str | UnsetType, Meta(description="What a cancelling user said.")] = UNSET
+    message: Annotated[str | UnsetType, Meta(description="What a cancelling producer said.")] = UNSET
 
 
 class Cut(Frame, tag="cut"):
@@ -155,11 +174,11 @@ class ProducerGap(Frame, tag="producer_gap"):
 
 
 TEXT_FRAMES: dict[type[Frame], Frame] = {
-    RunStart: RunStart(run="r7", dialect="openai", segment="sentence"),
+    RunStart: RunStart(run="r7", dialect="openai", segment=SegmentChoice(mode="structure")),
     Thinking: Thinking(run="r7", text="The user wants ", at=0),
     Delta: Delta(run="r7", text="Hello, wörld. ", at=0),
     CodeBlock: CodeBlock(
-        run="r7", block=1, part=0, last=True, text="```python\nprint(1)\n```\n", at=15, language="python"
+        run="r7", block=1, part=1, last=True, language="python", text="```python\nprint(1)\n```\n", at=15
     ),
     Tool: Tool(run="r7", data={"id": "call_1", "name": "search", "arguments": '{"q":'}),
     Data: Data(data={"progress": 0.4}),
@@ -172,8 +191,6 @@ TEXT_FRAMES: dict[type[Frame], Frame] = {
         code_points=38,
         sha256="44ae9d9c9c9f9d0a77b5d7a5b8d5dcb8f8a1f5a7e2dcf4f0d3ec2f1b5a6c7d8e",
         reasoning=TextDigest(bytes=15, code_points=15, sha256="9a" * 32, duration_ms=830),
-        tokens=14,
-        first_token_ms=412,
     ),
     Cut: Cut(run="r7"),
     Ask: Ask(ask="a1", message="Delete 3 files?", options=["yes", "no"], expiresAt="2026-11-30T12:00:00Z", run="r7"),
@@ -214,7 +231,7 @@ class Gap(Frame, tag="gap"):
 
     first: int
     last: int
-    reason: Literal["evicted", "epoch_changed", "ahead", "unknown_session", "skipped"]
+    reason: Literal["evicted", "epoch_changed", "ahead", "unknown_session"]
     cursor: Position
     runs: dict[str, int] | UnsetType = UNSET
 
@@ -227,17 +244,20 @@ class Forked(Frame, tag="forked"):
 
 
 class Snapshot(Frame, tag="snapshot"):
-    """A run's text rebuilt, in parts; `at` 0 begins it anew. The last frame of all names your position (`cursor`)."""
+    """A run's text rebuilt, in parts; `at` 0 begins it anew, unless `cut`. The last frame of all names your position
+    (`cursor`); one without `run` does nothing else."""
 
-    run: RunName
-    track: Literal["text", "thinking"]
-    at: At
-    text: str
-    last: Annotated[bool, Meta(description="The last part of this text.")]
+    run: RunName | UnsetType = UNSET
+    track: Literal["text", "thinking"] | UnsetType = UNSET
+    at: At | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+    last: Annotated[bool | UnsetType, Meta(description="The last part of this text.")] = UNSET
     start: Annotated[Any | UnsetType, Meta(description="The run's run_start payload, with its first part.")] = UNSET
     open: bool | UnsetType = UNSET
     end: Annotated[Any | UnsetType, Meta(description="The run's run_end payload, with its last part.")] = UNSET
     partial: Annotated[bool | UnsetType, Meta(description="The kept text ends before the run's text does.")] = UNSET
+    bytes: Annotated[int | UnsetType, Meta(description="With `partial`: of the whole text.")] = UNSET
+    cut: Annotated[bool | UnsetType, Meta(description="You interrupted the run: the rest is not shown.")] = UNSET
     cursor: Position | UnsetType = UNSET
 
 
@@ -253,15 +273,17 @@ class Accepted(Frame, tag="accepted"):
 
     what: Literal["input", "interrupt", "pause", "resume", "cancel", "answer"]
     id: Any | UnsetType = UNSET
+    t: Any | UnsetType = UNSET
     seq: int | UnsetType = UNSET
     input_seq: int | UnsetType = UNSET
     run: RunName | UnsetType = UNSET
     ask: str | UnsetType = UNSET
-    ended: Annotated[bool | UnsetType, Meta(description="False: the run had ended before.")] = UNSET
+    ended: Annotated[bool | UnsetType, Meta(description="The run had ended before.")] = UNSET
     end_seq: int | UnsetType = UNSET
     repeat: bool | UnsetType = UNSET
     winner: Annotated[bool | UnsetType, Meta(description="False: somebody answered first.")] = UNSET
     status: str | UnsetType = UNSET
+    resolution: Annotated[Any | UnsetType, Meta(description="The `ask_resolved` payload that counts.")] = UNSET
 
 
 class AskOpen(Frame, tag="ask_open"):
@@ -311,10 +333,13 @@ class Error(Frame, tag="error"):
     message: str
     retryable: bool
     after_ms: Ms | UnsetType = UNSET
+    what: Annotated[str | UnsetType, Meta(description="The control that was refused, or `input`.")] = UNSET
     id: Any | UnsetType = UNSET
-    seq: int | UnsetType = UNSET
+    t: Any | UnsetType = UNSET
+    seq: Any | UnsetType = UNSET
     expected: int | UnsetType = UNSET
-    details: Any | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    problem: str | UnsetType = UNSET
 
 
 SERVER_CONTROLS: dict[type[Frame], Frame] = {
@@ -343,7 +368,7 @@ SERVER_CONTROLS: dict[type[Frame], Frame] = {
         cursor="k3v9x2m7qd.a81f3c0e.90",
     ),
     Pong: Pong(id="p1"),
-    Accepted: Accepted(what="interrupt", run="r7", id="c1", ended=True, end_seq=131),
+    Accepted: Accepted(what="interrupt", run="r7", id="c1", end_seq=131),
     AskOpen: AskOpen(
         seq=129, ask={"kind": "ask", "ask": "a1", "message": "Delete 3 files?", "expiresAt": "2026-11-30T12:00:00Z"}
     ),
@@ -352,7 +377,9 @@ SERVER_CONTROLS: dict[type[Frame], Frame] = {
     Expiring: Expiring(after_ms=30000),
     Rhythm: Rhythm(run="r7", tokens_per_s=41.5, gap_ms=24),
     State: State(hook="title", data={"title": "Plans"}),
-    Error: Error(code="conflict", message="input 3 was accepted with another body", retryable=False, seq=3),
+    Error: Error(
+        code="conflict", message="input 3 was accepted with another body", retryable=False, what="input", seq=3
+    ),
 }
 
 # ---- control: from clients ---------------------------------------------------------------------------------------
@@ -375,13 +402,6 @@ class Auth(Frame, tag="auth"):
     """A (new) token: as the first message, or before the old one ends."""
 
     token: str
-
-
-class Seen(Struct, forbid_unknown_fields=True):
-    """What is on screen."""
-
-    seq: int
-    at: At
 
 
 class Interrupt(Frame, tag="interrupt"):
@@ -408,6 +428,7 @@ class Cancel(Frame, tag="cancel"):
     """End this run for everybody; text written so far still comes."""
 
     run: RunName
+    reason: str | UnsetType = UNSET
     id: Any | UnsetType = UNSET
 
 
@@ -416,6 +437,7 @@ class Answer(Frame, tag="answer"):
 
     ask: str
     value: Any
+    traceparent: str | UnsetType = UNSET
     id: Any | UnsetType = UNSET
 
 

@@ -1,7 +1,7 @@
 """The one table of metrics (style 29): name, type, help, label with its few values, and where the number comes from.
 
-README's table is generated from it. A label value that is not listed is exported as `other`: no id, path or reason of
-somebody else can ever make a series (P01). Every series exists with value 0 from the start (K13).
+The table in docs/metrics.md is generated from it. A label value that is not listed is exported as `other`: no id, path
+or reason of somebody else can ever make a series (P01). Every series exists with value 0 from the start (K13).
 """
 
 from dataclasses import dataclass
