@@ -96,7 +96,8 @@ class Record:
                 track.snapshot(payload)
                 self._snapshot(payload)
             case "accepted":
-                self.note(kind, **{name: payload.get(name) for name in ("what", "run", "id", "seq", "ended")})
+                about = {name: payload[name] for name in ("run", "id", "seq", "ended") if name in payload}
+                self.note(kind, asked=payload["what"], **about)
             case "reconnect_later":
                 self.note(kind, after_ms=payload["after_ms"])
             case "error":
