@@ -62,7 +62,8 @@ class Runs:
         """Open ingests for an operator, the oldest first; then those that ended lately, the last one first."""
         now = self._parts.clock()
         recent = [{**row, "ended_seconds": round(now - row["ended_seconds"], 1)} for row in self._recent]
-        return [_described(held, now) for held in self.open.values()] + recent
+        rows = [_described(held, now) for held in self.open.values()] + recent
+        return [{"gateway": self._parts.gateway, **row} for row in rows]
 
     # ---- streams ---------------------------------------------------------------------------------------------------
 
