@@ -200,6 +200,7 @@ class Gateway:
             runs=self._runs.runs,
             tokens=self._runs.tokens,
             segments=settings.segments.options(),
+            kept=settings.kept,
             control=self._clients.control,
             inputs=self._clients.inputs,
             asks=self._agents.asks,

@@ -36,7 +36,12 @@ class UserPush:
     store: LogStore
 
     async def push(
-        self, principal: Principal, user: UserId, items: tuple[Item, ...], idempotency_key: str | None
+        self,
+        principal: Principal,
+        user: UserId,
+        items: tuple[Item, ...],
+        idempotency_key: str | None,
+        kept_ms: int | None = None,
     ) -> list[Delivery]:
         """Empty when the user has no session that the principal may publish into.
 
@@ -51,18 +56,24 @@ class UserPush:
         for ref, info in infos:
             if info is None or info.is_deleted or info.owner not in (None, user):
                 continue
-            delivery = await self._push_one(principal, ref, items, idempotency_key)
+            delivery = await self._push_one(principal, ref, items, idempotency_key, kept_ms)
             if delivery is not None:
                 deliveries.append(delivery)
         return deliveries
 
     async def _push_one(
-        self, principal: Principal, ref: SessionRef, items: tuple[Item, ...], idempotency_key: str | None
+        self,
+        principal: Principal,
+        ref: SessionRef,
+        items: tuple[Item, ...],
+        idempotency_key: str | None,
+        kept_ms: int | None,
     ) -> Delivery | None:
         key = None if idempotency_key is None else _derived_key(idempotency_key, ref)
         try:
             await self.access.publisher(principal, ref.session)
-            return Delivery(ref.session, await self.ingest.append(ref, items, idempotency_key=key))
+            appended = await self.ingest.append(ref, items, idempotency_key=key, kept_ms=kept_ms)
+            return Delivery(ref.session, appended)
         except RelayError as exc:
             return None if exc.code in _SKIPPED else Delivery(ref.session, None, exc)
 

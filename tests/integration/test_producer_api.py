@@ -11,14 +11,16 @@ from typing import Any
 
 import aiohttp
 import pytest
+from pydantic import SecretStr
 
 from gateway.adapters.http.parts import PublicParts
 from gateway.adapters.http.server import Listener, build_public_app
-from gateway.adapters.redis_store import RedisDirectory, RedisStore, StoreScripts
-from gateway.adapters.resp import Client
+from gateway.app.redis_side import RedisSide
 from gateway.core.access import Access
 from gateway.core.hub import Hub
 from gateway.core.ingest import Ingest
+from gateway.core.noted import NotedAppends
+from gateway.core.order import Windows
 from gateway.core.revoker import Revoker
 from gateway.core.tasks import TaskOwner
 from gateway.core.user_push import UserPush
@@ -28,11 +30,11 @@ from gateway.settings import (
     AuthSettings,
     LimitSettings,
     LivenessSettings,
+    OrderSettings,
     RedisSettings,
     RetentionSettings,
-    RouteSettings,
-    RunSettings,
     ServerSettings,
+    Settings,
 )
 from tests.integration.resp.servers import Server
 
@@ -73,33 +75,33 @@ class Api:
 
 
 @asynccontextmanager
-async def serving(server: Server) -> AsyncIterator[Api]:
+async def serving(server: Server, order: OrderSettings | None = None) -> AsyncIterator[Api]:
     """The parts of a gateway that take messages in, over `server`."""
     rng, measures, clock = random.Random(1), Measures(), time.monotonic
     limits, liveness, auth = LimitSettings(), LivenessSettings(), AuthSettings(mode="none")
-    scripts = StoreScripts.load(RETENTION, limits, RouteSettings(), REDIS, RunSettings())
-    clients = [
-        Client(server.address, REDIS, rng=rng, measures=measures, name=name, scripts=scripts)
-        for name in ("appends", "reads")
-    ]
-    store = RedisStore(*clients, scripts, replay_page_bytes=limits.replay_page_bytes)
-    directory = RedisDirectory(clients[0], scripts)
+    url = SecretStr(f"redis://127.0.0.1:{server.port}/0")
+    redis = REDIS.model_copy(update={"url": url})
+    settings = Settings(redis=redis, retention=RETENTION, order=order or OrderSettings())
+    kept = RedisSide(settings, measures, rng, clock, lambda _is_up, _reason: None)
+    store, directory = kept.store, kept.directory
     owner, gateway = TaskOwner(), GatewayId("gw-1")
     hub = Hub(store, limits, measures, owner, clock, gateway=gateway, liveness=liveness, rng=rng)
     access = Access(None, Revoker(hub, directory, owner, clock), directory, store, auth, time.time)
-    ingest = Ingest(store, REDIS, limits, measures, gateway, NoNotes(), clock, rng)
+    noted = NotedAppends(kept.deadlines, settings.order.window_ms, 30_000)
+    windows = Windows(kept.exchange, owner, measures, NoNotes(), settings.order.window_ms)
+    ingest = Ingest(store, REDIS, limits, measures, gateway, NoNotes(), clock, rng, noted, windows)
     parts = PublicParts(access, ingest, UserPush(access, ingest, directory, store))
 
     async def no_websocket(_request: Any) -> Any:
         raise NotImplementedError
 
     listener = Listener(build_public_app(parts, no_websocket, ServerSettings(), limits, rng), ServerSettings(), rng)
-    for client in clients:
-        owner.forever(f"redis-{client}", client.run())
+    owner.forever("redis-appends", kept.appends.run())
+    owner.forever("redis-reads", kept.reads.run())
     try:
-        url = f"http://127.0.0.1:{await listener.start('127.0.0.1', 0)}"
+        address = f"http://127.0.0.1:{await listener.start('127.0.0.1', 0)}"
         async with aiohttp.ClientSession() as http:
-            yield Api(server, http, url, measures)
+            yield Api(server, http, address, measures)
     finally:
         await listener.close(2)
         await owner.stop(2)

@@ -12,9 +12,11 @@ from gateway.domain.streams.segment import SegmentOptions
 from gateway.domain.wire.entry import Item
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import ClientId, ProducerName, RunId, SessionId, SessionRef, UserId
-from gateway.ports import Appended, ProducerRef, Registered, RunInfo, SessionInfo
+from gateway.ports import Appended, Order, ProducerRef, Registered, RunInfo, SessionInfo
+from gateway.settings import KeptSettings
 
 _SEGMENTS = SegmentOptions()
+_KEPT = KeptSettings()
 
 
 class Ticket(Protocol):
@@ -53,10 +55,18 @@ class Ingest(Protocol):
         first_number: int = 1,
         owner: UserId | None = None,
         idempotency_key: str | None = None,
+        order: Order | None = None,
+        kept_ms: int | None = None,
     ) -> Appended: ...
 
     async def consume(
-        self, session: SessionRef, count: int, producer: ProducerRef, first_number: int, code: ErrorCode
+        self,
+        session: SessionRef,
+        count: int,
+        producer: ProducerRef,
+        first_number: int,
+        code: ErrorCode,
+        order: Order | None = None,
     ) -> None: ...
 
     async def register(self, session: SessionRef, name: ProducerName, owner: UserId | None) -> Registered: ...
@@ -151,7 +161,12 @@ class UserPush(Protocol):
     """core/user_push.py."""
 
     async def push(
-        self, principal: Principal, user: UserId, items: tuple[Item, ...], idempotency_key: str | None
+        self,
+        principal: Principal,
+        user: UserId,
+        items: tuple[Item, ...],
+        idempotency_key: str | None,
+        kept_ms: int | None = None,
     ) -> Sequence[Delivery]: ...
 
 
@@ -163,6 +178,7 @@ class PublicParts(NamedTuple):
     tokens: Tokens | None = None
     segments: SegmentOptions = _SEGMENTS
     """How a run's text is cut when its producer does not say."""
+    kept: KeptSettings = _KEPT
     control: Control | None = None
     inputs: Inputs | None = None
     asks: Asks | None = None

@@ -23,7 +23,7 @@ from gateway.domain.access.rules import not_found
 from gateway.domain.wire.cursor import Cursor, InvalidCursor
 from gateway.domain.wire.ids import SessionId, SessionRef, UserId, check_id
 from gateway.ports import Appended, ItemResult, RouteInfo, SessionInfo
-from gateway.settings import LimitSettings
+from gateway.settings import KeptSettings, LimitSettings
 
 
 class _Register(msgspec.Struct):
@@ -36,10 +36,11 @@ _register_decoder = msgspec.json.Decoder(_Register)
 class ProducerApi:
     """Handlers of one gateway."""
 
-    def __init__(self, access: Access, ingest: Ingest, limits: LimitSettings) -> None:
+    def __init__(self, access: Access, ingest: Ingest, limits: LimitSettings, kept: KeptSettings) -> None:
         self._access = access
         self._ingest = ingest
         self._limits = limits
+        self._kept = kept
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         router.add_post("/v1/sessions/{session:[^/]+}/push", self.push)
@@ -51,23 +52,25 @@ class ProducerApi:
     async def push(self, request: web.Request) -> web.Response:
         principal = await self._access.authenticate(bearer_token(request))
         ref = await self._access.publisher(principal, session_of(request))
-        push = parse_push(await read_body(request, self._limits.batch_bytes), self._limits)
+        body = await read_body(request, self._limits.batch_bytes)
+        push = parse_push(body, self._limits, self._kept.max_expires_seconds)
         appended = await self._append(request, ref, push)
         return json_response(
             {
                 "results": [_result(result) for result in appended.results],
                 "head": appended.head,
                 "cursor": f"{appended.line.decode()}.{appended.head}",
-                "live": appended.live,
             }
+            | reached(appended, push)
         )
 
     async def root_push(self, request: web.Request) -> web.Response:
         principal = await self._access.authenticate(bearer_token(request))
-        session, push = parse_root_push(await read_body(request, self._limits.batch_bytes), self._limits)
+        body = await read_body(request, self._limits.batch_bytes)
+        session, push = parse_root_push(body, self._limits, self._kept.max_expires_seconds)
         ref = await self._access.publisher(principal, SessionId(session))
         appended = await self._append(request, ref, push)
-        return json_response(_result(appended.results[0]) | {"live": appended.live})
+        return json_response(_result(appended.results[0]) | reached(appended, push))
 
     async def register(self, request: web.Request) -> web.Response:
         principal = await self._access.authenticate(bearer_token(request))
@@ -93,14 +96,19 @@ class ProducerApi:
         if push.refusal is not None:
             if push.writer is not None:
                 producer, first_number = push.writer
-                await self._ingest.consume(ref, push.count, producer, first_number, push.refusal.code)
+                await self._ingest.consume(ref, push.count, producer, first_number, push.refusal.code, push.order)
             raise push.refusal
         key, owner = idempotency_key_of(request), _owner(push.owner)
-        if push.writer is None:
-            return await self._ingest.append(ref, push.items, owner=owner, idempotency_key=key)
-        producer, first_number = push.writer
+        writer = push.writer
         return await self._ingest.append(
-            ref, push.items, producer=producer, first_number=first_number, owner=owner, idempotency_key=key
+            ref,
+            push.items,
+            producer=None if writer is None else writer.producer,
+            first_number=1 if writer is None else writer.first_number,
+            owner=owner,
+            idempotency_key=key,
+            order=push.order,
+            kept_ms=push.kept_ms,
         )
 
 
@@ -111,7 +119,16 @@ def _owner(owner: str | None) -> UserId | None:
 def _result(result: ItemResult) -> dict[str, Any]:
     if result.refused is not None:
         return {"status": "refused", "code": result.refused}
-    return {"status": "duplicate" if result.duplicate else "ok", "seq": result.seq}
+    if result.pending:
+        return {"status": "pending"}
+    return {"status": "duplicate" if result.duplicate else "late" if result.late else "ok", "seq": result.seq}
+
+
+def reached(appended: Appended, push: PushBody) -> dict[str, Any]:
+    """Whom a push reaches: those who are there now, and those who connect until `kept_until` (Unix ms)."""
+    if push.kept_ms is None:
+        return {"live": appended.live}
+    return {"live": appended.live, "kept_until": appended.kept_until_ms}
 
 
 def _session(session: SessionId, info: SessionInfo) -> dict[str, Any]:
@@ -149,4 +166,4 @@ def _lag(acked: str | None, info: SessionInfo) -> int | None:
     return info.log.head - cursor.seq if cursor.line == info.log.line else None
 
 
-__all__ = ["ProducerApi"]
+__all__ = ["ProducerApi", "reached"]

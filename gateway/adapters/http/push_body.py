@@ -1,7 +1,7 @@
 """Bodies of the push API: what producers send, decoded by type, and made into items whole or not at all."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,7 +11,7 @@ from gateway.domain.wire.entry import Item
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import InvalidId, ProducerName, check_id
 from gateway.domain.wire.payload import decode_json, make_item
-from gateway.ports import ProducerRef
+from gateway.ports import Order, ProducerRef
 from gateway.settings import LimitSettings
 
 UNSET = msgspec.UNSET
@@ -35,6 +35,7 @@ class _Push(msgspec.Struct):
     epoch: int | None = None
     number: int | None = None
     owner: str | None = None
+    order: str | None = None
 
 
 class _RootPush(msgspec.Struct):
@@ -44,7 +45,7 @@ class _RootPush(msgspec.Struct):
     seq: int | None = None
     producer: str | None = None
     run: str | None = None
-    order: str = "contiguous"
+    order: str = Order.REORDER.value
     expires_in: Any = None
 
 
@@ -68,6 +69,9 @@ class PushBody:
     writer: Writer | None
     owner: str | None
     refusal: RelayError | None = None
+    order: Order | None = None
+    """None: the producer's next number only."""
+    kept_ms: int | None = None
 
 
 class RootPushBody(NamedTuple):
@@ -75,37 +79,37 @@ class RootPushBody(NamedTuple):
     push: PushBody
 
 
-def parse_push(body: bytes, limits: LimitSettings) -> PushBody:
+def parse_push(body: bytes, limits: LimitSettings, max_expires_seconds: float) -> PushBody:
     """Raises RelayError when the request as a whole cannot be read; then no number is consumed."""
     push = _decode(body)
     if (push.payload is None) == (push.messages is None):
         raise RelayError(ErrorCode.BAD_REQUEST, "send either `payload` or `messages`")
     messages = push.messages
     if messages is None:
-        messages = [_Message(push.payload, push.type, push.expires_in)]
-    elif push.expires_in is not None:
-        raise _unsupported_expiry()
+        messages = [_Message(push.payload, push.type)]
     if not 1 <= len(messages) <= limits.batch_items:
         code = ErrorCode.TOO_LARGE if messages else ErrorCode.BAD_REQUEST
         message = f"a batch has 1 to {limits.batch_items} messages, this one has {len(messages)}"
         raise RelayError(code, message, {"limit_items": limits.batch_items})
     owner = None if push.owner is None else check_id(push.owner, "owner")
-    return _build(messages, _writer(push), owner, limits)
+    writer = _writer(push)
+    if push.order is not None and writer is None:
+        raise RelayError(ErrorCode.BAD_REQUEST, "order needs producer, epoch and number")
+    order = None if push.order is None else _order(push.order)
+    kept_ms = _kept_ms(_common_expiry(push, messages), max_expires_seconds)
+    return replace(_build(messages, writer, owner, limits), order=order, kept_ms=kept_ms)
 
 
-def parse_root_push(body: bytes, limits: LimitSettings) -> RootPushBody:
-    """The older form `{sessionId, seq?, type, content, producer?}`: `type` becomes the payload's kind."""
+def parse_root_push(body: bytes, limits: LimitSettings, max_expires_seconds: float) -> RootPushBody:
+    """The older form `{sessionId, seq?, type, content, producer?}`: `type` becomes the payload's kind.
+
+    Its numbers may have holes and may come from a counter of many sessions: they are put in order, no more.
+    """
     push = decode_json(body, _root_decoder)
     session = check_id(push.session, "sessionId")
-    if push.type in _MEDIA or push.order != "contiguous" or push.expires_in is not None:
-        what = (
-            f"type `{push.type}`"
-            if push.type in _MEDIA
-            else "expires_in"
-            if push.expires_in is not None
-            else "this order"
-        )
-        raise RelayError(ErrorCode.UNSUPPORTED, f"{what} is not supported here")
+    order = _order(push.order)
+    if push.type in _MEDIA:
+        raise RelayError(ErrorCode.UNSUPPORTED, f"type `{push.type}` is not supported here")
     if push.type == "control":
         raise RelayError(ErrorCode.BAD_REQUEST, "control messages come from the gateway; send another type")
     payload: dict[str, Any] = {"kind": push.type}
@@ -117,7 +121,9 @@ def parse_root_push(body: bytes, limits: LimitSettings) -> RootPushBody:
         name = "/push" if push.producer is None else f"/push/{push.producer}"
         producer = ProducerRef(ProducerName(check_id(name, "producer")), 0, registers=True)
         writer = Writer(producer, _number(push.seq, "seq", 1))
-    return RootPushBody(session, _build([_Message(payload)], writer, None, limits))
+    built = _build([_Message(payload)], writer, None, limits)
+    kept_ms = _kept_ms(push.expires_in, max_expires_seconds)
+    return RootPushBody(session, replace(built, order=order if writer else None, kept_ms=kept_ms))
 
 
 def producer_name(value: str) -> ProducerName:
@@ -179,15 +185,36 @@ def _item(message: _Message, max_bytes: int) -> Item:
         if message.type in _MEDIA:
             raise RelayError(ErrorCode.UNSUPPORTED, f"type `{message.type}` is not supported here")
         raise RelayError(ErrorCode.BAD_REQUEST, "type must be `text`")
-    if message.expires_in is not None:
-        raise _unsupported_expiry()
     if not isinstance(message.payload, dict):
         raise RelayError(ErrorCode.BAD_REQUEST, "payload must be an object")
     return make_item(message.payload, max_bytes)
 
 
-def _unsupported_expiry() -> RelayError:
-    return RelayError(ErrorCode.UNSUPPORTED, "expires_in is not supported yet")
+def _order(name: str) -> Order:
+    try:
+        return Order(name)
+    except ValueError:
+        raise RelayError(ErrorCode.BAD_REQUEST, "order must be `contiguous` or `reorder`") from None
+
+
+def _common_expiry(push: _Push, messages: list[_Message]) -> Any:
+    """One push is kept as a whole: it says so itself, or all of its messages say the same."""
+    named = [message.expires_in for message in messages]
+    if push.expires_in is not None:
+        named = [push.expires_in if value is None else value for value in named]
+        named.append(push.expires_in)
+    if any(value != named[0] for value in named):
+        raise RelayError(ErrorCode.BAD_REQUEST, "the messages of one push have one expires_in; send them apart")
+    return named[0]
+
+
+def _kept_ms(expires_in: Any, max_seconds: float) -> int | None:
+    if expires_in is None:
+        return None
+    if isinstance(expires_in, int | float) and not isinstance(expires_in, bool) and 0 < expires_in <= max_seconds:
+        return max(1, round(expires_in * 1000))
+    text = f"expires_in must be a number of seconds above 0, at most {max_seconds:g}"
+    raise RelayError(ErrorCode.BAD_REQUEST, text)
 
 
 __all__ = ["PushBody", "RootPushBody", "Writer", "parse_push", "parse_root_push", "producer_name"]

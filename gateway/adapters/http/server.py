@@ -37,7 +37,7 @@ def build_public_app(
     )
     for path in WEBSOCKET_PATHS:
         app.router.add_get(path, websocket, allow_head=False)
-    ProducerApi(parts.access, parts.ingest, limits).add_routes(app.router)
+    ProducerApi(parts.access, parts.ingest, limits, parts.kept).add_routes(app.router)
     if parts.runs is not None and parts.tokens is not None:
         RunsApi(parts.access, parts.runs, parts.tokens, limits, parts.segments, rng).add_routes(app.router)
     if parts.control is not None and parts.inputs is not None:
@@ -46,7 +46,7 @@ def build_public_app(
         AsksApi(parts.access, parts.asks, limits).add_routes(app.router)
     if parts.inbox is not None:
         InboxApi(parts.access, parts.inbox, limits).add_routes(app.router)
-    UsersApi(parts.access, parts.user_push, limits).add_routes(app.router)
+    UsersApi(parts.access, parts.user_push, limits, parts.kept).add_routes(app.router)
     TicketsApi(parts.access).add_routes(app.router)
     return app
 

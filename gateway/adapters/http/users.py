@@ -7,11 +7,12 @@ from aiohttp import web
 
 from gateway.adapters.http.errors import json_response
 from gateway.adapters.http.parts import Access, Delivery, UserPush
-from gateway.adapters.http.push_body import parse_push
+from gateway.adapters.http.producer_api import reached
+from gateway.adapters.http.push_body import PushBody, parse_push
 from gateway.adapters.http.requests import bearer_token, idempotency_key_of, read_body, read_json
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import UserId, check_id
-from gateway.settings import LimitSettings
+from gateway.settings import KeptSettings, LimitSettings
 
 
 class _Revocation(msgspec.Struct):
@@ -26,10 +27,11 @@ _revocation_decoder = msgspec.json.Decoder(_Revocation)
 class UsersApi:
     """Handlers of one gateway."""
 
-    def __init__(self, access: Access, user_push: UserPush, limits: LimitSettings) -> None:
+    def __init__(self, access: Access, user_push: UserPush, limits: LimitSettings, kept: KeptSettings) -> None:
         self._access = access
         self._user_push = user_push
         self._limits = limits
+        self._kept = kept
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         router.add_post("/v1/users/{user:[^/]+}/push", self.push)
@@ -38,18 +40,20 @@ class UsersApi:
     async def push(self, request: web.Request) -> web.Response:
         principal = await self._access.authenticate(bearer_token(request))
         user = UserId(check_id(request.match_info["user"], "user"))
-        push = parse_push(await read_body(request, self._limits.batch_bytes), self._limits)
+        body = await read_body(request, self._limits.batch_bytes)
+        push = parse_push(body, self._limits, self._kept.max_expires_seconds)
         if push.refusal is not None:
             raise push.refusal
         if push.writer is not None or push.owner is not None:
             raise RelayError(ErrorCode.BAD_REQUEST, "a push to a user takes no producer and no owner")
-        deliveries = await self._user_push.push(principal, user, push.items, idempotency_key_of(request))
+        key = idempotency_key_of(request)
+        deliveries = await self._user_push.push(principal, user, push.items, key, push.kept_ms)
         if not deliveries:
             return json_response({"sessions": [], "delivery": "none"}, 202)
         errors = [delivery.error for delivery in deliveries if delivery.error is not None]
         if len(errors) == len(deliveries):
             raise errors[0]
-        return json_response({"sessions": [_delivery(delivery) for delivery in deliveries]})
+        return json_response({"sessions": [_delivery(delivery, push) for delivery in deliveries]})
 
     async def revoke(self, request: web.Request) -> web.Response:
         principal = await self._access.authenticate(bearer_token(request))
@@ -63,7 +67,7 @@ class UsersApi:
         return json_response({"revoked": True})
 
 
-def _delivery(delivery: Delivery) -> dict[str, Any]:
+def _delivery(delivery: Delivery, push: PushBody) -> dict[str, Any]:
     """`seq` is that of the push's last message."""
     if delivery.appended is None:
         code = ErrorCode.INTERNAL if delivery.error is None else delivery.error.code
@@ -72,7 +76,7 @@ def _delivery(delivery: Delivery) -> dict[str, Any]:
     if last.refused is not None:
         return {"session": delivery.session, "status": "refused", "code": last.refused, "seq": None, "live": False}
     status = "duplicate" if last.duplicate else "ok"
-    return {"session": delivery.session, "status": status, "seq": last.seq, "live": delivery.appended.live}
+    return {"session": delivery.session, "status": status, "seq": last.seq} | reached(delivery.appended, push)
 
 
 __all__ = ["UsersApi"]
