@@ -12,8 +12,6 @@ from gateway.settings import (
     OutboxSettings,
 )
 
-NOTE_MS = 20_000
-"""A due note is good for so long: as long as a call may wait and be repeated."""
 ABSENT_MS = 60_000
 """An entry of the index is kept so long when nothing of its session is due: three times the life of a note."""
 ANSWERS_MAX_BYTES = 32_768
@@ -68,7 +66,6 @@ class ExchangeScripts(NamedTuple):
             "INBOX_MAX_ITEMS": inbox.max_items,
             "KEPT_MAX_BYTES": kept.bytes,
             "KEPT_MAX_MESSAGES": kept.messages,
-            "NOTE_MS": NOTE_MS,
             "ORDER_MAX_BYTES": order.bytes,
             "ORDER_MAX_MESSAGES": order.messages,
             "ORDER_WINDOW_MS": order.window_ms,
@@ -84,4 +81,4 @@ def _ms(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-__all__ = ["NOTE_MS", "ExchangeScripts"]
+__all__ = ["ExchangeScripts"]

@@ -4,8 +4,8 @@
 -- ARGV 1 session, 2 score as read, 3 next deadline in (ms), or empty
 -- Result: 1 when it was moved or removed, else 0
 
--- A writer brings its state up to NOTE_MS after its note, and this entry may be all that is left of that note. So the first
--- look at an entry moves it by at most NOTE_MS, or by ABSENT_MS when nothing is due any more, and marks it by `.5`; a new
+-- A writer brings its state up to DUE_NOTE_MS after its note, and this entry may be all that is left of that note. So the first
+-- look at an entry moves it by at most DUE_NOTE_MS, or by ABSENT_MS when nothing is due any more, and marks it by `.5`; a new
 -- note takes the mark off. Only a second look at the same entry moves it as far as asked, or removes it.
 
 -- include: lib_server
@@ -22,9 +22,9 @@ if next_ms == '' then
   else
     redis.call('ZADD', DUE, digits(now + ABSENT_MS) .. '.5', session)
   end
-elseif is_second_look or next_ms - NOTE_MS <= 0 then
+elseif is_second_look or next_ms - DUE_NOTE_MS <= 0 then
   redis.call('ZADD', DUE, digits(now + next_ms), session)
 else
-  redis.call('ZADD', DUE, digits(now + NOTE_MS) .. '.5', session)
+  redis.call('ZADD', DUE, digits(now + DUE_NOTE_MS) .. '.5', session)
 end
 return 1

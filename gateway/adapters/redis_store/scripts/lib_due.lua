@@ -2,5 +2,5 @@
 
 -- `due`: the server's time at the note, or empty. Nothing may be written that needs one when this is true.
 local function is_note_stale(due, now)
-  return due == '' or now - due > NOTE_MS
+  return due == '' or now - due > DUE_NOTE_MS
 end
