@@ -8,7 +8,7 @@ from collections import deque
 from typing import Final, NamedTuple
 
 from gateway.core.runs.items import RunItems
-from gateway.core.runs.run_state import RunState, encode_state, new_state
+from gateway.core.runs.run_state import RunState, encode_state
 from gateway.core.runs.track import TrackText
 from gateway.domain.streams.dialects import Dialect
 from gateway.domain.streams.pieces import Piece, StreamEnd, TextPiece, ThinkingPiece, ToolPiece
@@ -298,18 +298,17 @@ class Pipeline:
         """Nobody goes on from a run that has ended."""
         if self._is_ended:
             return b""
+        stretch_ms = max(0, round(self._now_ms - self._since_ms)) if self._track == _THINKING else 0
         return encode_state(
-            new_state(
-                dialect=self._dialect_state,
-                skip=self._units + self._skip,
-                track=self._track,
-                text=self.text.save(),
-                thinking=self.thinking.save(),
-                stretch_ms=max(0, round(self._now_ms - self._since_ms)) if self._track == _THINKING else 0,
-                thinking_ms=self._thinking_ms,
-                replaced=self._replaced,
-                nonce=self.nonce,
-            )
+            self._dialect_state,
+            self._units + self._skip,
+            self._track,
+            self.text.save(),
+            self.thinking.save(),
+            stretch_ms,
+            self._thinking_ms,
+            self._replaced,
+            self.nonce,
         )
 
 

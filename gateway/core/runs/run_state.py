@@ -35,8 +35,19 @@ class RunState(msgspec.Struct, array_like=True, gc=False):
 _decoder = msgspec.msgpack.Decoder(RunState)
 
 
-def encode_state(state: RunState) -> bytes:
-    return _encode(state)
+def encode_state(
+    dialect: bytes,
+    skip: int,
+    track: int,
+    text: tuple[bytes, bytes],
+    thinking: tuple[bytes, bytes],
+    stretch_ms: int,
+    thinking_ms: int,
+    replaced: int,
+    nonce: int,
+) -> bytes:
+    """As RunState has them; called for every append."""
+    return _encode((_VERSION, dialect, skip, track, text, thinking, stretch_ms, thinking_ms, replaced, nonce))
 
 
 def decode_state(data: bytes) -> RunState:
@@ -50,8 +61,4 @@ def decode_state(data: bytes) -> RunState:
     return state
 
 
-def new_state(**fields: object) -> RunState:
-    return RunState(_VERSION, **fields)  # type: ignore[arg-type]
-
-
-__all__ = ["RunState", "decode_state", "encode_state", "new_state"]
+__all__ = ["RunState", "decode_state", "encode_state"]

@@ -61,14 +61,16 @@ class CountedText:
 class TrackText:
     """`feed`, `tick` and `flush` return the segments that are to be sent now. All may raise HookFailed."""
 
-    __slots__ = ("_chain", "_fed_ms", "_options", "_segmenter", "count", "slice_chars")
+    __slots__ = ("_chain", "_fed_ms", "_is_plain", "_saved", "_segmenter", "count", "slice_chars")
 
     def __init__(
         self, options: SegmentOptions, count: CountedText, chain: TextChain | None, state: TrackState | None
     ) -> None:
         """Raises ValueError for a state that is none."""
-        self._options = options
         self._chain = chain
+        self._is_plain = options.mode is SegmentMode.RAW and chain is None
+        self._saved: TrackState | None = None
+        """The last state; None when it may be another one by now."""
         self._segmenter = Segmenter(options, state.segmenter or None if state is not None else None)
         self._fed_ms: float | None = None
         """When a filter got something that it may hold; None: it holds nothing."""
@@ -77,6 +79,9 @@ class TrackText:
         """A longer text is to be fed in parts of so many characters: each completes a bounded number of segments."""
 
     def feed(self, text: str, now_ms: float) -> list[Segment]:
+        if self._is_plain:
+            return self._segmenter.feed(text, now_ms)  # nothing is held, ever
+        self._saved = None
         if self._chain is not None:
             self._fed_ms = now_ms
             text = self._chain.feed(text)
@@ -101,6 +106,7 @@ class TrackText:
         return self._segmenter.held_bytes
 
     def tick(self, now_ms: float) -> list[Segment]:
+        self._saved = None
         segments: list[Segment] = []
         if self._chain is not None and self._fed_ms is not None and now_ms >= self._fed_ms + STAND_STILL_MS:
             self._fed_ms = None
@@ -109,6 +115,7 @@ class TrackText:
 
     def flush(self, now_ms: float) -> list[Segment]:
         """All that is held: another kind follows, or the text ends."""
+        self._saved = None
         segments: list[Segment] = []
         if self._chain is not None and self._fed_ms is not None:
             self._fed_ms = None
@@ -116,7 +123,9 @@ class TrackText:
         return segments + self._segmenter.flush()
 
     def save(self) -> TrackState:
-        return TrackState(self._segmenter.save(), b"" if self._chain is None else self._chain.save())
+        if self._saved is None:
+            self._saved = TrackState(self._segmenter.save(), b"" if self._chain is None else self._chain.save())
+        return self._saved
 
 
 def _slice_chars(options: SegmentOptions) -> int:
