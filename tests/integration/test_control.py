@@ -70,7 +70,7 @@ async def interrupt_at_a_random_point(scene: Scene) -> None:
     publisher = stage.publisher(scene.gateways, scene.session)
     await publisher.publish({"kind": "run_start", "run": RUN})
     is_slow = rng.random() < 0.4
-    slow = {"bytes_per_second": 3_000, "receive_buffer_bytes": 2_048} if is_slow else {}
+    slow = {"bytes_per_second": 20_000, "receive_buffer_bytes": 2_048} if is_slow else {}
     await scene.open("me", "me", rng.choice(scene.gateways), is_acking=rng.random() < 0.5, **slow)
     await scene.open("other", "other", rng.choice(scene.gateways))
     await stage.witness.wait(10, [scene.name("me"), scene.name("other")], welcomes=1)
@@ -84,7 +84,7 @@ async def interrupt_at_a_random_point(scene: Scene) -> None:
         assert answer.status == 200, answer.body
         end_seq = answer.json()["end_seq"]
     else:
-        accepted = await stage.witness.ask("interrupt", name=scene.name("me"), run=RUN, seconds=10, with_seen=with_seen)
+        accepted = await stage.witness.ask("interrupt", name=scene.name("me"), run=RUN, seconds=20, with_seen=with_seen)
         assert accepted["accepted"]["kind"] == "accepted", accepted
         end_seq = accepted["accepted"]["end_seq"]
     await asyncio.wait_for(writing, 10)
@@ -118,7 +118,8 @@ async def interrupt_at_a_random_point(scene: Scene) -> None:
 
 async def interrupts(stage: Stage, count: int) -> None:
     server = stage.server()
-    gateways = await stage.start_gateways(2, server.url)
+    # An acknowledgement waits behind what is unsent: some seconds for the slow ones.
+    gateways = await stage.start_gateways(2, server.url, limits__unsent_bytes="64 KiB", limits__unacked_bytes="64 KiB")
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def one(number: int) -> None:
