@@ -73,7 +73,7 @@ class DirectionTag:
 
     def fields(self, message: DeliveredMessage) -> Mapping[str, Any] | None:
         """Looks at the finished frame: parsing it would cost more than the question is worth."""
-        if message.run and self._RIGHT_TO_LEFT.search(message.frame.decode()):
+        if self._RIGHT_TO_LEFT.search(message.frame.decode()):
             return {"dir": "rtl"}
         return None
 

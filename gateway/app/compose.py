@@ -17,6 +17,7 @@ from gateway.adapters.prometheus import Exposition
 from gateway.adapters.resp import Subscription
 from gateway.app.agent_side import AgentSide
 from gateway.app.client_side import ClientSide
+from gateway.app.load_hooks import load_hooks
 from gateway.app.redis_side import RedisSide
 from gateway.app.run_side import RunSide
 from gateway.core.access import Access
@@ -31,6 +32,7 @@ from gateway.core.members import Members, new_gateway_id
 from gateway.core.noted import NotedAppends
 from gateway.core.notices import HeadsNotices
 from gateway.core.order import Windows
+from gateway.core.plugged import StateKeeper, Tagging
 from gateway.core.readiness import Readiness
 from gateway.core.renewals import Renewals
 from gateway.core.revoker import Revoker
@@ -63,6 +65,7 @@ class Gateway:
         self._owner = TaskOwner(on_incident)
         owner, measures = self._owner, self.measures
 
+        hooks = load_hooks(settings.hooks.use, measures, clock)
         self._redis = kept = RedisSide(settings, measures, rng, clock, self._redis_changed)
         store, directory = kept.store, kept.directory
         self._bus = Subscription(kept.address, kept.appends, settings.redis, rng=rng, measures=measures)
@@ -77,6 +80,8 @@ class Gateway:
             rng=rng,
             runs=kept.runs,
         )
+        if hooks.delivery is not None:
+            self.hub.shared.tagger = Tagging(hooks.delivery)
         self._notices = HeadsNotices(self._bus, settings.bus)
         window_ms = settings.order.window_ms
         lease_ms = int(min(settings.runs.lease_seconds, settings.runs.push_lease_seconds) * 1000)
@@ -156,7 +161,7 @@ class Gateway:
             measures,
             settings,
             gateway=self.id,
-            hooks=None,
+            hooks=hooks.text,
             clock=clock,
             rng=rng,
         )
@@ -178,6 +183,7 @@ class Gateway:
             rng=rng,
             refusal=self._refusal,
             speech=self._clients.speech,
+            states=None if hooks.resume is None else StateKeeper(hooks.resume, owner),
         )
         self._listen(rng)
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from gateway.core.hooks import DeliveryHooks, Guarded, ResumeHooks, TextHooks
 from gateway.domain.measures import Measures
+from gateway.domain.operator_error import OperatorError
 from gateway.ports import Clock
 from gateway.ports.hooks import DeliveryHook, ResumeHook, TextHook
 from gateway.settings import HookSettings
@@ -14,7 +15,7 @@ from gateway.settings import HookSettings
 GROUP = "relayrouter.hooks"
 
 
-class BadHook(Exception):
+class BadHook(OperatorError):
     """A hook of the settings cannot be used; the text says which, why, and what to do."""
 
 

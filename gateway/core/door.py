@@ -15,6 +15,7 @@ from gateway.core.access import Access
 from gateway.core.connection import Connection
 from gateway.core.hub import Hub
 from gateway.core.pauses import Pauses
+from gateway.core.plugged import StateKeeper
 from gateway.core.tasks import TaskOwner
 from gateway.core.visit import Speech, Visit, read_auth, refusal_payload
 from gateway.domain.access.principal import Principal
@@ -72,6 +73,7 @@ class Door:
         rng: random.Random,
         refusal: Refusal,
         speech: Speech | None = None,
+        states: StateKeeper | None = None,
     ) -> None:
         self._hub = hub
         self._access = access
@@ -86,6 +88,7 @@ class Door:
         self.clock = clock
         self._rng = rng
         self._refusal = refusal
+        self._states = states
         self.speech = speech
         """What clients may say; None: nothing but acks and pings."""
         self._handshakes = asyncio.Semaphore(server.max_handshakes)
@@ -223,7 +226,9 @@ class Door:
 
     def begin(self, connection: Connection, claimed: Claimed, bare_seq: int | None) -> None:
         self._hub.opened(connection)
-        self._hub.resume.begin(connection, claimed, bare_seq)
+        resumed = self._hub.resume.begin(connection, claimed, bare_seq)
+        if self._states is not None:
+            self._states.ask(connection, resumed)
 
     async def renew(self, connection: Connection, token: str) -> None:
         """Another token for the same user, in band (U03). Raises RelayError: the caller closes; StoreUnavailable."""

@@ -117,7 +117,8 @@ class Hub:
             return
         if line == session.line and seq > session.head_seen:
             session.head_seen = seq
-        text = encode_text(frame)
+        tagger = self.shared.tagger
+        text = encode_text(frame) if tagger is None else tagger.encode(session, seq, frame)
         cause = ""
         for connection in session.connections:
             if connection.is_live:

@@ -41,7 +41,7 @@ class Pages:
                 connection.write(b"".join(frames))
                 frames.clear()
                 connection.announce_gap(hole(connection.sent_seq, first_seq - 1), page.log)
-            frames.append(encode_text(frame))
+            frames.append(connection.shared.encode(connection.session, seq, frame))
             connection.sent_seq = seq
         if frames:
             connection.write(b"".join(frames))

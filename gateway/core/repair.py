@@ -13,7 +13,6 @@ from gateway.core.reclaims import Reclaims
 from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures
 from gateway.domain.sessions.position import hole
-from gateway.domain.wire.ws_frames import encode_text
 from gateway.ports import LogStore, Page, StoreUnavailable
 from gateway.settings import LimitSettings
 
@@ -88,7 +87,8 @@ class Repair:
     def _apply(self, session: LocalSession, page: Page, after_seq: int) -> None:
         """Settle each live connection on the page's log and give it what it lacks of the page."""
         session.note(page.log)
-        texts = [(entry.seq, encode_text(entry.frame)) for entry in page.entries]
+        shared = session.connections[0].shared if session.connections else None
+        texts = [(e.seq, shared.encode(session, e.seq, e.frame)) for e in page.entries] if shared is not None else []
         for connection in session.connections:
             if not connection.is_live:
                 continue

@@ -68,8 +68,10 @@ class Resume:
 
     # ---- at connect ------------------------------------------------------------------------------------------
 
-    def begin(self, connection: Connection, claimed: Claimed, bare_seq: int | None) -> None:
+    def begin(self, connection: Connection, claimed: Claimed, bare_seq: int | None) -> str:
         """Welcome, gaps and the claim's page in one go, then live; what is more is read by a task of its own.
+
+        Returns `welcome.resumed`.
 
         `connection.generation` and its link are set. `bare_seq`: the `last_received_seq` that the claim was made with.
         """
@@ -89,10 +91,11 @@ class Resume:
             connection.stop_holding()
         elif claimed.page is None:
             if connection.sent_seq >= state.head and self._join(connection):
-                return
+                return resumed
         elif self._take(connection, claimed.page):
-            return
+            return resumed
         self.catch_up(connection)
+        return resumed
 
     # ---- behind ----------------------------------------------------------------------------------------------
 

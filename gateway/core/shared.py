@@ -3,11 +3,13 @@
 from typing import TYPE_CHECKING, Protocol
 
 from gateway.domain.measures import Measures
+from gateway.domain.wire.ws_frames import encode_text
 from gateway.ports import Clock
 from gateway.settings import LimitSettings, LivenessSettings
 
 if TYPE_CHECKING:
     from gateway.core.connection import Connection
+    from gateway.core.local_session import LocalSession
 
 
 class Resumer(Protocol):
@@ -20,10 +22,16 @@ class Resumer(Protocol):
     async def reclaim(self, connection: "Connection") -> None: ...
 
 
+class Tagger(Protocol):
+    """core/plugged.py: delivery hooks."""
+
+    def encode(self, session: "LocalSession", seq: int, frame: bytes) -> bytes: ...
+
+
 class Shared:
     """One per gateway."""
 
-    __slots__ = ("clock", "limits", "liveness", "measures", "resumer", "wall_clock")
+    __slots__ = ("clock", "limits", "liveness", "measures", "resumer", "tagger", "wall_clock")
 
     def __init__(
         self,
@@ -40,6 +48,12 @@ class Shared:
         self.clock = clock
         self.wall_clock = wall_clock
         self.resumer = resumer
+        self.tagger: Tagger | None = None
+        """Composition sets it where delivery hooks are configured."""
+
+    def encode(self, session: "LocalSession", seq: int, frame: bytes) -> bytes:
+        """A message of the log as a WebSocket frame. The hub's hot path does the same in place."""
+        return encode_text(frame) if self.tagger is None else self.tagger.encode(session, seq, frame)
 
 
-__all__ = ["Resumer", "Shared"]
+__all__ = ["Resumer", "Shared", "Tagger"]

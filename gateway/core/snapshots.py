@@ -16,7 +16,6 @@ from gateway.domain.sessions.position import Gap
 from gateway.domain.sessions.rebuild import Kept, Move, moves, plan
 from gateway.domain.wire.cursor import Line
 from gateway.domain.wire.ids import RunId, SessionRef
-from gateway.domain.wire.ws_frames import encode_text
 from gateway.ports import LogStore, RunBrief, RunStore, SnapshotPlan, Track
 
 ENVELOPE_BYTES: Final = 512
@@ -273,7 +272,7 @@ def _write_steps(connection: Connection, log: LogState, steps: Sequence[Kept | M
 
 
 def _write_kept(connection: Connection, item: Kept) -> None:
-    connection.write(encode_text(item.frame))
+    connection.write(connection.shared.encode(connection.session, item.seq, item.frame))
     connection.sent_seq = item.seq
     connection.shared.measures.messages_delivered += 1
 

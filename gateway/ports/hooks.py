@@ -56,7 +56,6 @@ class DeliveredMessage(NamedTuple):
     tenant: Tenant
     session: SessionId
     seq: int
-    run: str
     frame: bytes
 
 

@@ -59,6 +59,7 @@ _CLOSES = (
     "expired",
     "fault",
     "heartbeat",
+    "hook",
     "lost",
     "moved",
     "protocol",

@@ -14,7 +14,7 @@ from gateway.ports.hooks import DeliveredMessage, HookFailed, ResumedClient, Run
 from gateway.settings import HookSettings
 
 CONTEXT = RunContext(Tenant("t"), SessionId("s"), RunId("r"), Track.TEXT)
-MESSAGE = DeliveredMessage(Tenant("t"), SessionId("s"), 1, "r", b'{"type":"text","payload":{}}')
+MESSAGE = DeliveredMessage(Tenant("t"), SessionId("s"), 1, b'{"type":"text","payload":{}}')
 CLIENT = ResumedClient(Tenant("t"), SessionId("s"), ClientId("c"), UserId("u"), "full", "e.f.1")
 
 

@@ -59,7 +59,7 @@ def test_words_that_could_not_be_held_are_refused() -> None:
 
 def test_only_messages_from_right_to_left_are_tagged() -> None:
     def message(frame: str) -> DeliveredMessage:
-        return DeliveredMessage(Tenant("t"), SessionId("s"), 1, "r", frame.encode())
+        return DeliveredMessage(Tenant("t"), SessionId("s"), 1, frame.encode())
 
     tag = DirectionTag()
 
