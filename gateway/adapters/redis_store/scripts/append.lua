@@ -221,7 +221,7 @@ else
   local kept = (plain or seq) .. ' ' .. seq .. ' ' .. total
   if sub(options, 1, 1) == 's' then
     call('HSET', META, 'head', seq, 'ts', stamp, 'lost', lost, 'bytes', bytes, field, record, 'r:' .. run, state,
-      'plain', kept, 's:' .. ARGV[6], ARGV[7] .. ' ' .. format('%d', upto) .. ' ' .. ARGV[8])
+      'plain', kept, 's:' .. ARGV[6], ARGV[7] .. ' ' .. format('%d', upto) .. ' ' .. (mode == 'e' and '\n' or ARGV[8]))
   else
     call('HSET', META, 'head', seq, 'ts', stamp, 'lost', lost, 'bytes', bytes, field, record, 'r:' .. run, state,
       'plain', kept)

@@ -66,6 +66,11 @@
       else
         mode, lease, is_rebuilt = 'e', now + RUN_MS, true
         call('HSET', META, 'z:' .. run, payload)
+        -- Nobody goes on: neither the writer's state nor its gateway is needed.
+        local progress = call('HGET', META, 's:' .. run)
+        if progress then
+          call('HSET', META, 's:' .. run, match(progress, '^%d+ %d+ ') .. '\n')
+        end
         call('PEXPIRE', text_key, math.floor(RUN_MS * 4 / 3))
         call('PEXPIRE', think_key, math.floor(RUN_MS * 4 / 3))
       end
