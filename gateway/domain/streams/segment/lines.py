@@ -29,7 +29,7 @@ class Kind(IntEnum):
 
 
 def kind_of(line: str) -> Kind:
-    """`line` is from its beginning up to its newline, or as far as it is known. What is told of it stays true."""
+    """`line` begins with the line, and goes on as far as the text is known. What is told of it stays true."""
     text = line.lstrip(" \t")
     if not text:
         return Kind.UNDECIDED
@@ -57,7 +57,7 @@ def kind_of(line: str) -> Kind:
 def _kind_of_blank(text: str) -> Kind:
     if text == "\r":
         return Kind.UNDECIDED
-    return Kind.BLANK if text in ("\n", "\r\n") else Kind.FLOW
+    return Kind.BLANK if text.startswith(("\n", "\r\n")) else Kind.FLOW
 
 
 def _kind_of_item(text: str) -> Kind:
@@ -82,7 +82,7 @@ def object_at(text: str, at: int) -> "regex.Match[str] | None":
 
 
 def fence_of(line: str) -> str:
-    """The fence that `line` opens or, as far as it is known, may open; else empty."""
+    """The fence that a line opens or, as far as it is known, may open; else empty."""
     match = _FENCE(line)
     if match is None or (match["fence"][0] == "`" and "`" in match["info"]):
         return ""

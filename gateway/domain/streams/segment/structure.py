@@ -70,8 +70,8 @@ class StructureRule(Rule):
             pass
         return end
 
-    def _turn(self, phase: Phase, scan: int) -> int:
-        self._phase, self._scan, self._head = phase, scan, ""
+    def _turn(self, phase: Phase, scan: int, head: str = "") -> int:
+        self._phase, self._scan, self._head = phase, scan, head
         return _GO_ON
 
     def _line(self, held: str) -> int:
@@ -85,7 +85,7 @@ class StructureRule(Rule):
             return self._turn(Phase.LINE, blank.end())
         if head is None:
             return self._turn(Phase.FLOW, start)
-        line = head + _line_at(held, start)
+        line = head + held[start:]
         match kind_of(line):
             case Kind.UNDECIDED:
                 return 0
@@ -101,14 +101,17 @@ class StructureRule(Rule):
                 if (place := start + brace - len(head)) > 0:
                     return place
                 return self._open_object(head[brace:])
+            case Kind.FLOW if "\n" in head:
+                return self._turn(Phase.LINE, 0, head.rpartition("\n")[2])
             case kind:
                 return self._turn(_PHASE_OF[kind], start)
 
     def _flow(self, held: str) -> int:
         if self._head:
-            if not (match := object_at(self._head + held, 0)):
-                return self._turn(Phase.FLOW, 0)
-            return 0 if match.partial else self._open_object(self._head)
+            if match := object_at(self._head + held, 0):
+                return 0 if match.partial else self._open_object(self._head)
+            _, newline, head = self._head.rpartition("\n")
+            return self._turn(Phase.LINE, 0, head) if newline else self._turn(Phase.FLOW, 0)
         scan = self._scan
         if (not scan or held[scan - 1] in " \t\r") and held[0] in " \t\r\n" and (blank := _blank_lines(held)):
             return self._turn(Phase.LINE, blank.end())
@@ -165,7 +168,7 @@ class StructureRule(Rule):
         return self._goes_on(held, Kind.TABLE, Phase.TABLE)
 
     def _goes_on(self, held: str, kind: Kind, phase: Phase) -> int:
-        next_kind = kind_of(_line_at(held, self._scan))
+        next_kind = kind_of(held[self._scan :])
         if next_kind is Kind.UNDECIDED:
             return 0
         return self._turn(phase, self._scan) if next_kind is kind else self._scan
@@ -250,11 +253,6 @@ class StructureRule(Rule):
         state = checked(values, _State)
         check_scan(state.scan, held)
         self._phase, self._scan, self._head, self._block = state.phase, state.scan, state.head, state.block
-
-
-def _line_at(held: str, start: int) -> str:
-    newline = held.find("\n", start)
-    return held[start : newline + 1] if newline >= 0 else held[start:]
 
 
 def _joined(head: str | None, more: str) -> str | None:

@@ -25,9 +25,9 @@ BEGINNINGS = [
     "123456789",
     "0",
 ]
-MIDDLES = ["", ".", ")", " ", "\t", "\r", "|", "{", '{"type":', '"code_block"', "}", ",", "a", "字", "`", "py"]
+MIDDLES = ["", "\n", ".", ")", " ", "\t", "\r", "|", "{", '{"type":', '"code_block"', "}", ",", "a", "字", "`", "py"]
 LINES = st.tuples(st.sampled_from(BEGINNINGS), st.lists(st.sampled_from(BEGINNINGS + MIDDLES), max_size=5)).map(
-    lambda parts: parts[0] + "".join(parts[1]) + "\n"
+    lambda parts: parts[0] + "".join(parts[1]) + "\nnext line"
 )
 
 

@@ -56,6 +56,7 @@ def test_a_fence_over_three_chunks_is_one_segment() -> None:
         "```\n``` no\n```\n",
         '{"type":"code_block","language":"js","code":"let a = {}; // \\"}\\" \\\\"}',
         '{ "type" : "code_block", "content": {"a": {"b": "}"}} }',
+        '{\n  "type": "code_block",\n  "code": "x"\n}',
     ],
 )
 def test_what_a_block_is(block: str) -> None:
@@ -71,6 +72,7 @@ def test_what_a_block_is(block: str) -> None:
         "    ```\nindented by four\n",
         "\t```\nindented by a tab\n",
         '\u0600{"type":"code_block"}\n',
+        "{\n}\n",
         "``\ntwo are none\n",
         '{"type":"chart","data":[1]}\n',
         '{"kind":"code_block"}\n',
@@ -191,6 +193,17 @@ def test_an_object_whose_indent_is_out_is_whole() -> None:
     assert [part.text for part in slowly("\n  ", '{"type":"code_block"}', " Text") if part.is_code] == [
         '{"type":"code_block"}'
     ]
+
+
+@pytest.mark.parametrize("before", ["\n", "See "])
+def test_an_object_that_began_in_the_line_before_hides_no_fence(before: str) -> None:
+    parts = slowly(before + "{\n", "  ", "```c\n", "```\n")
+
+    assert [part.text for part in parts if part.is_code] == ["```c\n", "```\n"]
+
+
+def test_what_is_no_object_holds_nothing_up() -> None:
+    assert [segment.text for segment in Segmenter(OPTIONS).feed("{\nOne. Two. ", 0)] == ["{\n", "One. "]
 
 
 def test_an_object_that_did_not_come_is_text() -> None:
