@@ -19,6 +19,7 @@ from gateway.adapters.resp import Address, Client
 from gateway.domain.measures import Measures
 from gateway.domain.wire.entry import Item
 from gateway.domain.wire.ids import ProducerName, Tenant
+from gateway.domain.wire.payload import make_item
 from gateway.ports import Appended, AppendOutcome, AppendRequest, Order, ProducerRef
 from gateway.settings import Settings
 from tests.integration.store.stage import REDIS, Stage, data
@@ -60,6 +61,11 @@ class ExchangeStage(Stage):
         outcome = await self.offer(*map(data, texts), number=number, **more)
         assert isinstance(outcome, Appended), outcome
         return outcome
+
+    @staticmethod
+    def numbered(by: int, number: int) -> Item:
+        """Says of itself who sent it under which number."""
+        return make_item({"kind": "data", "by": by, "n": number})
 
     def payloads(self) -> list[dict[str, Any]]:
         """What is in the log, as a reader gets it."""
