@@ -43,7 +43,7 @@ end
 local function open_record(meta, producer, epoch)
   local stored = redis.call('HGET', meta, 'p:' .. producer)
   local known_epoch, last, what, segments = string.match(stored or '', RECORD)
-  local its = { producer = producer, epoch = epoch, stored = stored, known_epoch = known_epoch }
+  local its = { producer = producer, epoch = epoch, stored = stored, known_epoch = known_epoch, fresh = {} }
   if known_epoch == epoch then
     its.last, its.what, its.segments = tonumber(last), what, segments
   else
@@ -53,8 +53,8 @@ local function open_record(meta, producer, epoch)
 end
 
 local function answer_of(its, number)
-  local answer = '='
-  for first, what in string.gmatch(its.segments, ';(%d+)([^;]+)') do
+  local answer = its.fresh[number] or '='
+  for first, what in string.gmatch(its.fresh[number] and '' or its.segments, ';(%d+)([^;]+)') do
     if tonumber(first) > number then
       break
     end
@@ -74,6 +74,7 @@ local function append_answer(its, first, what, last)
     its.segments = its.segments .. ';' .. digits(first) .. what
   end
   its.what, its.last, its.is_changed = what, last, true
+  its.fresh[last] = what
 end
 
 -- One number inside a hole got its answer late.
