@@ -101,7 +101,7 @@ class TextDigest(Struct, forbid_unknown_fields=True, omit_defaults=True):
     bytes: int
     code_points: int | None
     sha256: Sha256 | None
-    duration_ms: Ms | UnsetType = UNSET
+    duration_ms: Ms | None | UnsetType = UNSET
 
 
 class RunEnd(Frame, tag="run_end"):
