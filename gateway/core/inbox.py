@@ -5,7 +5,7 @@ the inbox API and by webhooks.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -65,11 +65,18 @@ class InboxDesk:
         return principal.tenant
 
     async def take(
-        self, tenant: Tenant, consumer: str, limit: int, lease_seconds: float | None, wait_seconds: float
+        self,
+        tenant: Tenant,
+        consumer: str,
+        limit: int,
+        lease_seconds: float | None,
+        wait_seconds: float,
+        is_there: Callable[[], bool] = lambda: True,
     ) -> list[InboxItem]:
         """What there is, at most `limit`; when there is nothing, what comes within `wait_seconds`.
 
-        Items whose answer is lost come again when their lease ends. RelayError BAD_REQUEST: out of the limits.
+        Nothing is taken for a consumer that has left (`is_there`): it would keep the items from others for a lease.
+        Items whose answer is lost come again when it ends. RelayError BAD_REQUEST: out of the limits.
         """
         longest, most = self.settings.max_lease_seconds, self.settings.take_items
         lease_seconds = self.settings.lease_seconds if lease_seconds is None else lease_seconds
@@ -81,7 +88,8 @@ class InboxDesk:
         lease_ms = int(lease_seconds * 1000)
         seconds = min(max(0.0, wait_seconds), MAX_WAIT_SECONDS)
         with self.waits.waiting(tenant, self.clock, seconds) as wait:
-            while True:
+            items: list[InboxItem] = []
+            while is_there():
                 waiter = None if wait.is_over else self.gateway
                 if waiter is not None:
                     self._waited[tenant] = None

@@ -1,6 +1,6 @@
 """What the handlers of asks and inbox call: the core as they see it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from gateway.domain.access.principal import Principal
@@ -50,7 +50,13 @@ class InboxDesk(Protocol):
     def check(principal: Principal) -> Tenant: ...
 
     async def take(
-        self, tenant: Tenant, consumer: str, limit: int, lease_seconds: float | None, wait_seconds: float
+        self,
+        tenant: Tenant,
+        consumer: str,
+        limit: int,
+        lease_seconds: float | None,
+        wait_seconds: float,
+        is_there: Callable[[], bool] = ...,
     ) -> list[InboxItem]: ...
 
     async def ack(self, tenant: Tenant, items: Sequence[tuple[int, str]]) -> int: ...

@@ -65,7 +65,12 @@ class InboxApi:
         body = await read_json(request, _take_decoder, self._limits.message_bytes)
         check_id(body.consumer, "consumer")
         lease_seconds = None if body.lease_ms is None else body.lease_ms / 1000
-        items = await self._desk.take(tenant, body.consumer, body.max, lease_seconds, body.wait)
+
+        def is_there() -> bool:
+            transport = request.transport
+            return transport is not None and not transport.is_closing()
+
+        items = await self._desk.take(tenant, body.consumer, body.max, lease_seconds, body.wait, is_there)
         return json_response({"items": [_item(item) for item in items]})
 
     async def ack(self, request: web.Request) -> web.Response:

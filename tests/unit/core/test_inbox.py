@@ -64,6 +64,31 @@ async def test_a_lost_notice_and_a_lease_that_ended_cost_five_seconds() -> None:
     assert 5 == it.clock()
 
 
+async def test_nothing_is_taken_for_a_consumer_that_left_meanwhile() -> None:
+    it = Scene()
+    is_there = [True]
+    taking = asyncio.create_task(it.desk.take(ACME, "c", 10, None, 60, lambda: is_there[0]))
+    await asyncio.sleep(1)
+    is_there[0] = False
+    it.inbox.put(b"1")
+    it.desk.on_deposit(ACME)
+
+    assert [] == await taking
+    assert 1 == len(it.inbox.waiting)
+
+
+async def test_a_gateway_that_stops_answers_at_once_and_is_told_nothing_more() -> None:
+    it = Scene()
+    taking = asyncio.create_task(it.desk.take(ACME, "c", 10, None, 60))
+    await asyncio.sleep(1)
+    it.desk.waits.end()
+    await it.desk.leave()
+
+    assert [] == await taking
+    assert 1 == it.clock()
+    assert [(ACME, HERE)] == it.inbox.left
+
+
 async def test_a_long_poll_is_bounded_and_its_last_look_registers_nobody() -> None:
     it = Scene()
 
