@@ -56,9 +56,7 @@ class RunAppends:
         self, batch: Batch, holder: GatewayId | None, expected_offset: int | None = None
     ) -> tuple[AppendOutcome, bool]:
         """What Redis says, and whether an attempt before the last may have taken effect. RelayError UNAVAILABLE."""
-        progress = None
-        if batch.state:
-            progress = RunProgress(self.run, batch.input_offset, batch.state, holder, expected_offset)
+        progress = RunProgress(self.run, batch.input_offset, batch.state, holder, expected_offset)
         request = AppendRequest(self.ref, batch.items, self._producer, self.number, progress=progress)
         parts = self._parts
         began = parts.clock()

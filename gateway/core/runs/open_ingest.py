@@ -47,6 +47,8 @@ class OpenIngest:
         self._is_closing = False
         self._is_retiring = False
         self._is_ticking = False
+        self._is_letting_go = False
+        """Closing, but the run stays open: its state is no longer to name this gateway."""
         self._idle: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
         self._on_stop: Callable[[], None] | None = None
@@ -244,6 +246,7 @@ class OpenIngest:
             self._pipeline.hurry()
         except HookFailed as exc:
             self._problem = str(exc)
+        self._is_letting_go = True
         await self._drained()
 
     async def _drained(self) -> None:
@@ -286,17 +289,22 @@ class OpenIngest:
         pipeline, parts = self._pipeline, self._parts
         loop = asyncio.get_running_loop()
         while self._failure is None:
-            if not pipeline.has_batch:
-                if self._is_closing:
-                    return
+            if pipeline.has_batch:
+                batch = pipeline.take_batch()
+            elif self._is_letting_go:
+                batch = pipeline.take_progress()
+            elif self._is_closing:
+                return
+            else:
                 self._idle = loop.create_future()
                 await self._idle
                 continue
-            batch = pipeline.take_batch()
             try:
-                appended = await self._appends.append(batch, parts.gateway)
+                appended = await self._appends.append(batch, None if self._is_closing else parts.gateway)
             except RelayError as exc:
                 self.stop(exc)
+                return
+            if not batch.items:
                 return
             pipeline.sent(batch)
             self.appended_at = parts.clock()
