@@ -66,7 +66,7 @@ class Gateway:
         owner, measures = self._owner, self.measures
 
         hooks = load_hooks(settings.hooks.use, measures, clock)
-        self._redis = kept = RedisSide(settings, measures, rng, clock, self._redis_changed)
+        self._redis = kept = RedisSide(settings, measures, rng, self._redis_changed)
         store, directory = kept.store, kept.directory
         self._bus = Subscription(kept.address, kept.appends, settings.redis, rng=rng, measures=measures)
         self.hub = Hub(

@@ -13,7 +13,6 @@ from gateway.adapters.redis_store.run_store import RedisRunStore
 from gateway.adapters.redis_store.scripts import constants
 from gateway.adapters.resp import Address, Client
 from gateway.domain.measures import Measures
-from gateway.ports import Clock
 from gateway.settings import Settings
 
 
@@ -25,7 +24,6 @@ class RedisSide:
         settings: Settings,
         measures: Measures,
         rng: random.Random,
-        clock: Clock,
         on_state: Callable[[bool, str], None],
     ) -> None:
         """`on_state`: of the connection that writes."""
@@ -62,7 +60,7 @@ class RedisSide:
         self.runs = RedisRunStore(self.appends, self.reads, scripts, exchange.stop_run)
         self.directory = RedisDirectory(self.appends, scripts)
         self.exchange = RedisExchange(self.appends, exchange, scripts)
-        self.deadlines = RedisDeadlines(self.appends, exchange, clock)
+        self.deadlines = RedisDeadlines(self.appends, exchange)
         self.inbox = RedisInbox(self.appends, exchange, shards=settings.inbox.shards)
 
 

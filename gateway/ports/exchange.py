@@ -19,10 +19,7 @@ class Deadlines(Protocol):
     """The index of deadlines; written before the state that it names."""
 
     async def note(self, session: SessionRef, in_ms: int) -> int:
-        """Something of this session is due in so many ms. Returns the Redis time (ms) of the note, valid for 20 s.
-
-        Cached for 10 s per session while the noted deadline is not later than the wanted one.
-        """
+        """Something of this session is due in so many ms. Returns the Redis time (ms) of the note, valid for 20 s."""
         ...
 
     async def due(self, shard: int, limit: int) -> list["Due"]:

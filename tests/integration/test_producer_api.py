@@ -82,7 +82,7 @@ async def serving(server: Server, order: OrderSettings | None = None) -> AsyncIt
     url = SecretStr(f"redis://127.0.0.1:{server.port}/0")
     redis = REDIS.model_copy(update={"url": url})
     settings = Settings(redis=redis, retention=RETENTION, order=order or OrderSettings())
-    kept = RedisSide(settings, measures, rng, clock, lambda _is_up, _reason: None)
+    kept = RedisSide(settings, measures, rng, lambda _is_up, _reason: None)
     store, directory = kept.store, kept.directory
     owner, gateway = TaskOwner(), GatewayId("gw-1")
     hub = Hub(store, limits, measures, owner, clock, gateway=gateway, liveness=liveness, rng=rng, runs=kept.runs)

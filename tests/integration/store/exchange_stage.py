@@ -28,14 +28,13 @@ PUSH = ProducerRef(ProducerName("/push"), 0, registers=True)
 
 
 class ExchangeStage(Stage):
-    """`now` is the gateway's clock, as far as the cache of notes asks."""
+    """With an inbox and a tenant of its own."""
 
     def __init__(self, client: Client, scripts: StoreScripts, exchange: ExchangeScripts, admin: Any) -> None:
         super().__init__(client, scripts, admin)
-        self.now = 1000.0
-        self.tenant = Tenant(self.ref.session)  # an inbox of its own
+        self.tenant = Tenant(self.ref.session)
         self.shards = 4
-        self.deadlines = RedisDeadlines(client, exchange, lambda: self.now)
+        self.deadlines = RedisDeadlines(client, exchange)
         self.exchange = RedisExchange(client, exchange, scripts)
         self.offers = Offers(client, exchange, scripts)
         self.inbox = RedisInbox(client, exchange, shards=self.shards)

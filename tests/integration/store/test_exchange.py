@@ -24,7 +24,7 @@ from gateway.ports import (
     Resolved,
     StoreUnavailable,
 )
-from gateway.settings import AskSettings, OutboxSettings, Settings
+from gateway.settings import AskSettings, OrderSettings, OutboxSettings, Settings
 from tests.integration.resp.servers import Server
 from tests.integration.store.exchange_stage import ExchangeStage, exchanging
 from tests.integration.store.stage import Ears, data, delta, keys_without_end, run_end, run_start
@@ -32,7 +32,8 @@ from tests.integration.store.stage import Ears, data, delta, keys_without_end, r
 
 @pytest.fixture
 async def stage(shared_server: Server) -> AsyncIterator[ExchangeStage]:
-    async with exchanging(shared_server.address, shared_server.admin) as stage:
+    settings = Settings(order=OrderSettings(window_ms=5_000))
+    async with exchanging(shared_server.address, shared_server.admin, settings) as stage:
         yield stage
     assert [key for key in keys_without_end(shared_server.admin) if not key.startswith("rr:inbox:")] == []
 
@@ -473,7 +474,7 @@ async def test_an_abandoned_run_ends_and_the_agent_is_told(stage: ExchangeStage)
 async def test_a_sweep_flushes_the_window_before_it_ends_a_run(stage: ExchangeStage) -> None:
     await stage.offer(run_start("r1"), number=1)
     await stage.offer(delta("r1", "text"), number=3)
-    stage.let_wait(300)
+    stage.let_wait(5_100)
     let_run_expire(stage, "r1")
 
     await stage.exchange.sweep(stage.ref)
@@ -485,7 +486,7 @@ async def test_sweepers_at_once_do_no_harm(stage: ExchangeStage) -> None:
     await stage.offer(run_start("r1"), number=1)
     await opened(stage)
     await stage.offer(data("late"), number=5, kept_ms=60_000)
-    stage.let_wait(300)
+    stage.let_wait(5_100)
     let_run_expire(stage, "r1")
     let_expire(stage)
 

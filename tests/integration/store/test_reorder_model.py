@@ -19,7 +19,7 @@ PRODUCERS = [
 
 @pytest.fixture
 async def stage(shared_server: Server) -> AsyncIterator[ExchangeStage]:
-    settings = Settings(order=OrderSettings(messages=6))
+    settings = Settings(order=OrderSettings(messages=6, window_ms=5_000))
     async with exchanging(shared_server.address, shared_server.admin, settings) as stage:
         yield stage
 
@@ -69,12 +69,12 @@ async def test_random_hands(stage: ExchangeStage, seed: int) -> None:
             word = "duplicate" if result.duplicate else "pending" if result.pending else "late" if result.late else "ok"
             models[at].check(n, word)
         if rng.random() < 0.15 and stage.admin.exists(stage.key("pending")):
-            stage.let_wait(rng.choice([100, 250]))
+            stage.let_wait(rng.choice([2_500, 5_100]))
         if rng.random() < 0.1:
             await stage.exchange.sweep(stage.ref)
 
     if stage.admin.exists(stage.key("pending")):
-        stage.let_wait(1_000)
+        stage.let_wait(6_000)
         await stage.exchange.sweep(stage.ref)
 
     payloads = stage.payloads()
