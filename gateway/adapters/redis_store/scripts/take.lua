@@ -44,7 +44,13 @@ if redis.call('EXISTS', INBOX) == 1 then
     end
   end
   if #ids > 0 then
-    redis.call('XCLAIM', INBOX, GROUP, holder, 0, unpack(ids), 'IDLE', IDLE_BASE_MS - lease_ms, 'JUSTID')
+    local claim = { 'XCLAIM', INBOX, GROUP, holder, 0 }
+    for i = 1, #ids do
+      claim[#claim + 1] = ids[i]
+    end
+    claim[#claim + 1], claim[#claim + 2] = 'IDLE', IDLE_BASE_MS - lease_ms
+    claim[#claim + 1] = 'JUSTID'
+    redis.call(unpack(claim))
   end
   holders[holder] = #ids == 0 or nil
   tidy(INBOX, BYTES, holders)
