@@ -72,7 +72,7 @@ class Door:
         clock: Clock,
         rng: random.Random,
         refusal: Refusal,
-        speech: Speech | None = None,
+        speech: Speech,
         states: StateKeeper | None = None,
     ) -> None:
         self._hub = hub
@@ -90,7 +90,6 @@ class Door:
         self._refusal = refusal
         self._states = states
         self.speech = speech
-        """What clients may say; None: nothing but acks and pings."""
         self._handshakes = asyncio.Semaphore(server.max_handshakes)
         self._places_taken = 0
 

@@ -44,7 +44,7 @@ class Hub:
         gateway: GatewayId,
         liveness: LivenessSettings,
         rng: random.Random,
-        runs: RunStore | None = None,
+        runs: RunStore,
         wall_clock: Clock = time,
     ) -> None:
         self.sessions: dict[bytes, LocalSession] = {}

@@ -14,7 +14,7 @@ from gateway.core.connection import CATCHING_UP, Connection
 from gateway.core.pages import Pages, write_pending_cut
 from gateway.core.pauses import Pauses
 from gateway.core.placement import place, take_over_cuts, welcome_payload
-from gateway.core.snapshots import NoSession, NothingKept, Snapshots
+from gateway.core.snapshots import NoSession, Snapshots
 from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures
 from gateway.domain.sessions.log_state import LogState
@@ -52,9 +52,9 @@ class Resume:
         *,
         gateway: GatewayId,
         rng: random.Random,
-        runs: RunStore | None = None,
+        runs: RunStore,
     ) -> None:
-        self._snapshots = Snapshots(NothingKept(store) if runs is None else runs, limits.merged_frame_bytes)
+        self._snapshots = Snapshots(runs, limits.merged_frame_bytes)
         self.budget = ByteBudget(limits.recovery_memory_bytes)
         self.page_bytes = limits.replay_page_bytes
         self._store = store
@@ -124,14 +124,15 @@ class Resume:
         """One page. True when the connection is live, or ended."""
         connection.start_holding()
         session, line_before = connection.session, connection.session.line
-        page = await self._store.page(session.ref, connection.read_seq, room)
+        after_seq = connection.read_seq
+        page = await self._store.page(session.ref, after_seq, room)
         if not connection.may_read_on:
             connection.stop_holding()
             return connection.state not in CATCHING_UP
         if page is None or not self._settle_on(connection, page.log, line_before):
             return await self._claim_again(connection) is None
-        if connection.is_to_be_rebuilt:
-            return False
+        if connection.is_to_be_rebuilt or connection.read_seq < after_seq:
+            return False  # what is due now is not in this page
         return self._take(connection, page)
 
     async def _rebuild(self, connection: Connection, room: int) -> bool:

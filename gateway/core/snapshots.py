@@ -15,8 +15,8 @@ from gateway.domain.sessions.log_state import LogState
 from gateway.domain.sessions.position import Gap
 from gateway.domain.sessions.rebuild import Kept, Move, moves, plan
 from gateway.domain.wire.cursor import Line
-from gateway.domain.wire.ids import RunId, SessionRef
-from gateway.ports import LogStore, RunBrief, RunStore, SnapshotPlan, Track
+from gateway.domain.wire.ids import RunId
+from gateway.ports import RunBrief, RunStore, SnapshotPlan, Track
 
 ENVELOPE_BYTES: Final = 512
 """Of a snapshot frame beside its text, generously."""
@@ -62,24 +62,10 @@ class Rebuilding:
         self.after.clear()
 
 
-class NothingKept:
-    """A RunStore for a store without runs: all that has left the log is a gap."""
-
-    def __init__(self, store: LogStore) -> None:
-        self._store = store
-
-    async def snapshot(self, session: SessionRef) -> SnapshotPlan | None:
-        page = await self._store.page(session, 0, 1)
-        return None if page is None else SnapshotPlan(page.log, (), ())
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(name)
-
-
 class Snapshots:
     """One per gateway."""
 
-    def __init__(self, runs: RunStore | NothingKept, merged_frame_bytes: int) -> None:
+    def __init__(self, runs: RunStore, merged_frame_bytes: int) -> None:
         self._runs = runs
         self._frame_bytes = merged_frame_bytes
 
@@ -277,4 +263,4 @@ def _write_kept(connection: Connection, item: Kept) -> None:
     connection.shared.measures.messages_delivered += 1
 
 
-__all__ = ["NoSession", "NothingKept", "Rebuilding", "Snapshots"]
+__all__ = ["NoSession", "Rebuilding", "Snapshots"]

@@ -49,7 +49,7 @@ class Host(Protocol):
     def may_answer(self, connection: Connection) -> bool: ...
 
     @property
-    def speech(self) -> Speech | None: ...
+    def speech(self) -> Speech: ...
 
     @property
     def clock(self) -> Clock: ...
@@ -108,7 +108,7 @@ class Visit:
             if message["type"] == "text":
                 about = {"what": "input"} | ({"seq": message.get("seq")} if "seq" in message else {})
                 number, payload = message.get("seq"), message["payload"]
-                self._answer(await self._speech.inputs.by_socket(self._connection, number, payload))
+                self._answer(await self._host.speech.inputs.by_socket(self._connection, number, payload))
                 return
             kind, payload = _read_kind(message["payload"])
             match kind:
@@ -120,17 +120,11 @@ class Visit:
                     await self._renew(_read_token(payload))
                 case _ if kind in KINDS:
                     about = {"what": kind, **echo_of(payload)}
-                    self._answer(await self._speech.control.by_socket(self._connection, kind, payload))
+                    self._answer(await self._host.speech.control.by_socket(self._connection, kind, payload))
                 case _:
                     raise RelayError(ErrorCode.BAD_REQUEST, "unknown control kind")
         except RelayError as exc:
             self._answer(refusal_payload(exc) | about | _details(exc))
-
-    @property
-    def _speech(self) -> Speech:
-        if self._host.speech is None:
-            raise RelayError(ErrorCode.UNSUPPORTED, "this gateway takes nothing from clients")
-        return self._host.speech
 
     def on_binary(self) -> None:
         self._answer(refusal_payload(RelayError(ErrorCode.UNSUPPORTED, "binary messages are not supported")))

@@ -11,6 +11,7 @@ import pytest
 
 from gateway.core.access import Access
 from gateway.core.door import GIVE_BACK_ATTEMPTS, HANDSHAKE_WAIT_SECONDS, RELEASE_ATTEMPTS, Door
+from gateway.core.visit import Speech
 from gateway.domain.access.principal import EVERYBODY, Principal, Scope
 from gateway.domain.wire.close_codes import CloseCode
 from gateway.domain.wire.connect import ConnectRequest
@@ -69,6 +70,7 @@ async def door(**server: Any) -> AsyncIterator[tuple[Stage, Door, Records]]:
             clock=lambda: it.now[0],
             rng=random.Random(1),
             refusal=lambda: records.refusal,
+            speech=cast("Speech", None),  # nobody says anything here
         )
         yield it, made, records
 

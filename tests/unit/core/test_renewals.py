@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import cast
 
 import pytest
 
@@ -20,7 +21,7 @@ from gateway.domain.sessions.liveness import Liveness
 from gateway.domain.wire.close_codes import CloseCode
 from gateway.domain.wire.cursor import Line
 from gateway.domain.wire.ids import ClientId, ConnectionId, SessionId, SessionRef, Tenant
-from gateway.ports import Renewal, RenewResult
+from gateway.ports import Renewal, RenewResult, RunStore
 from gateway.settings import LimitSettings, LivenessSettings, RouteSettings
 from tests.unit.core.fake_link import FakeLink
 from tests.unit.core.fake_routes import LINE, FakeRoutes
@@ -117,6 +118,7 @@ async def scene() -> AsyncIterator[Scene]:
         gateway=GATEWAY,
         liveness=LivenessSettings(),
         rng=random.Random(1),
+        runs=cast("RunStore", None),  # nobody here is below the log
     )
     hub.shared.resumer = reclaims = Reclaims(hub, owner)
     yield Scene(

@@ -639,3 +639,19 @@ async def test_the_first_close_code_is_the_one() -> None:
 
         assert link.closed == (CloseCode.UNAUTHENTICATED, "expired")
         assert it.measures.closes == {"expired": 1}
+
+
+async def test_a_page_from_above_a_rolled_back_position_is_read_again() -> None:
+    """The fork loses what the client has, and goes on beyond it before the page is read: nothing of it is a gap."""
+    async with stage(unsent_bytes=16 * KIB) as it:
+        connection, link = await it.connect()
+        link.stall()
+        await fill(it, 20)
+        assert connection.state is State.LAGGING
+        it.log.fork(lost_writes=it.log.head - connection.sent_seq + 2)
+        await fill(it, 6)
+        link.go_on()
+        await settle()
+
+        assert [gap["reason"] for gap in link.control("gap")] == ["epoch_changed"]
+        assert connection.sent_seq == it.log.head

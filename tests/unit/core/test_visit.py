@@ -22,7 +22,7 @@ class Host:
         self.measures = Measures()
         self.refusal: RelayError | None = None
         self.said: list[tuple[Any, ...]] = []
-        self.speech: Speech | None = Speech(Controls(self), Inputs(self))
+        self.speech = Speech(Controls(self), Inputs(self))
 
     @property
     def clock(self) -> Clock:
@@ -135,12 +135,3 @@ async def test_what_is_wrong_is_answered_and_reaches_nobody(message: Any, code: 
 
         assert [error["code"] for error in link.control("error")] == [code]
         assert not host.said
-
-
-async def test_a_gateway_without_ears_says_so() -> None:
-    async with stage() as it:
-        host = Host(it)
-        host.speech = None
-        link = await say(it, host, {"type": "control", "payload": {"kind": "pause"}})
-
-        assert link.control("error")[0]["code"] == "unsupported"
