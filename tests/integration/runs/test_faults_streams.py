@@ -145,7 +145,7 @@ async def test_a_code_block_stays_one_when_its_gateway_is_killed_inside(stage: S
 
     await assert_whole(stage, name, result, recording)
     frames = (await stage.witness.ask("frames", name=name))["frames"]
-    blocks = [frame["payload"] for frame in frames if frame["payload"]["kind"] == "code_block"]
+    blocks = [payload for _, _, payload in frames if payload["kind"] == "code_block"]
     assert result.attaches >= 1
     assert {(1, "python")} == {(block["block"], block["language"]) for block in blocks}
     assert list(range(1, len(blocks) + 1)) == [block["part"] for block in blocks]
