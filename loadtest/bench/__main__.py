@@ -29,6 +29,10 @@ def main() -> int:
         values |= figures.connections(arguments.idle)
     if "redis_cpu_us_per_append" in wanted:
         values |= figures.redis_appends()
+    if "redis_cpu_us_per_append_run" in wanted:
+        values |= figures.redis_appends_run()
+    if wanted & figures.INGEST:
+        values |= figures.ingest(arguments.seconds, wanted)
     if "heal_seconds" in wanted:
         values |= figures.heal()
     is_met = show(values)

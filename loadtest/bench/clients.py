@@ -95,10 +95,10 @@ class Reader(asyncio.Protocol):
         totals.bytes += len(payload)
         if not self.is_timed:
             return
-        stamp = payload.find(b'"t=')
+        stamp = payload.find(b"t=")  # of several tokens in one frame the oldest
         if stamp < 0:
             return
-        sent_ns = int(payload[stamp + 3 : payload.index(b";", stamp)])
+        sent_ns = int(payload[stamp + 2 : payload.index(b";", stamp)])
         totals.latencies_ns.append(time.monotonic_ns() - sent_ns)
         if self.acks:
             at = payload.index(b'"seq":') + 6

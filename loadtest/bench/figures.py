@@ -8,6 +8,7 @@ from typing import Any
 
 from loadtest.bench import appends as append_figures
 from loadtest.bench import healing, redis_cost
+from loadtest.bench import ingest as ingest_figures
 from loadtest.bench.cpu import cpu_seconds, resident_kib
 from loadtest.bench.processes import LOAD_CORE, SERVER_CORE, Talker, gateway, python_module, valkey
 from loadtest.bench.tokens import key_file, token
@@ -117,6 +118,36 @@ def appends(seconds: float) -> dict[str, float]:
 def redis_appends() -> dict[str, float]:
     with valkey(core=SERVER_CORE) as (redis_url, _):
         return {"redis_cpu_us_per_append": redis_cost.cpu_us_per_append(redis_url)}
+
+
+def redis_appends_run() -> dict[str, float]:
+    with valkey(core=SERVER_CORE) as (redis_url, _):
+        return {"redis_cpu_us_per_append_run": redis_cost.cpu_us_per_append_run(redis_url)}
+
+
+def ingest(seconds: float, wanted: set[str]) -> dict[str, float]:
+    """Streams of tokens, segmented and raw; latencies at half of the load that the first figure stands for."""
+    values: dict[str, float] = {}
+    for segment, suffix, name in (
+        ("tokens", "", "p99_ms_chunk_to_client"),
+        ("raw", "_raw", "p99_ms_raw_chunk_to_client"),
+    ):
+        cost = f"cpu_us_per_ingested_token{suffix}"
+        if wanted & {cost, name}:
+            values[cost] = ingest_figures.cpu_us_per_token(segment, seconds)
+        if name in wanted:
+            values[name] = ingest_figures.p99_ms_to_client(segment, values[cost], seconds)
+    return values
+
+
+INGEST = frozenset(
+    {
+        "cpu_us_per_ingested_token",
+        "cpu_us_per_ingested_token_raw",
+        "p99_ms_chunk_to_client",
+        "p99_ms_raw_chunk_to_client",
+    }
+)
 
 
 def heal() -> dict[str, float]:

@@ -9,8 +9,8 @@ from loadtest.bench.processes import LOAD_CORE, SERVER_CORE, Talker, gateway, py
 
 RUNS = 100
 RATES = {"tokens": 200.0, "raw": 120.0}
-"""Tokens a second and run: the gateway's core is some 60 % busy. A slower load costs more a token: each loop turn and each
-read of the kernel then serves fewer of them."""
+"""Tokens a second and run: the gateway's core is some 60 % busy. A slower load costs more a token: each loop turn and
+each read of the kernel then serves fewer of them."""
 WARM_SECONDS = 2.0
 BUSY = 0.9
 """Half load: half of the rate at which the gateway's core would be so busy (design.md 10)."""
@@ -33,14 +33,14 @@ def cpu_us_per_token(segment: str, seconds: float) -> float:
     ):
         producers.ask(do="run", seconds=WARM_SECONDS, rate=RATES[segment])
         before = cpu_seconds(ours.pid)
-        sent = producers.ask(do="run", seconds=seconds, rate=RATES[segment])["sent"]
+        sent = int(producers.ask(do="run", seconds=seconds, rate=RATES[segment])["sent"])
         time.sleep(0.3)
         return (cpu_seconds(ours.pid) - before) * 1e6 / sent
 
 
 def p99_ms_to_client(segment: str, us_per_token: float, seconds: float) -> float:
     """From a chunk's sending to the first client that has it, the oldest token of each frame, at half load."""
-    rate = BUSY / 2 * 1e6 / us_per_token / RUNS
+    rate = min(RATES[segment], BUSY / 2 * 1e6 / us_per_token / RUNS)
     with (
         valkey(core=SERVER_CORE) as (redis_url, _),
         gateway(redis_url) as ours,

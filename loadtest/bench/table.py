@@ -24,6 +24,13 @@ FIGURES = (
     Figure("kib_per_idle_connection", "KiB", 20, "memory per idle authenticated connection, 5,000 of them"),
     Figure("cpu_us_per_connect", "us", 450, "gateway CPU per connect: HS256 token, claim, welcome"),
     Figure("redis_cpu_us_per_append", "us", 13, "Redis CPU per append, one item a call"),
+    Figure("redis_cpu_us_per_append_run", "us", 16, "the same for a message of a run, with text and progress"),
+    Figure(
+        "cpu_us_per_ingested_token", "us", 30, "gateway CPU per token of 100 streams, a chunk a TCP segment, tokens 15"
+    ),
+    Figure("cpu_us_per_ingested_token_raw", "us", 45, "the same when each token is a message of its own"),
+    Figure("p99_ms_chunk_to_client", "ms", 300, "chunk sent to client, oldest token of each frame, at half load"),
+    Figure("p99_ms_raw_chunk_to_client", "ms", 5, "the same, each token a message of its own"),
     Figure("heal_seconds", "s", 1.5, "a lost bus message until its text is there; busy and quiet session, the larger"),
     Figure("p50_ms", "ms", None, "publish to client, median, during the delivery run"),
     Figure("p99_ms", "ms", 5, "publish to client, 99th percentile, during the delivery run"),

@@ -206,7 +206,8 @@ async def test_frames_and_reasoning_and_resuming_from_a_cursor(server: Server, t
     file.write_bytes(sample.chunks)
 
     async with serving(server.url, tmp_path, 2) as (first, second), Commands() as commands:
-        sent = await commands.run("publish", "a/b ü", str(file), "--dialect", "openai", "--url", first.url)
+        # Pushed: there a message is one of the provider's pieces, so that its number can be told.
+        sent = await commands.run("publish", "a/b ü", str(file), "--push", "--dialect", "openai", "--url", first.url)
         common = ("a/b ü", "--until-run-end", "--quiet", "--url", second.url)
         whole = await commands.run("tail", *common, "--from-start", "--frames")
         frames = [json.loads(line) for line in whole.out.split(b"\n") if line]
