@@ -204,9 +204,9 @@ def test_a_megabyte_in_one_line_is_handled_in_time() -> None:
     """Linear in its length."""
     data = json.dumps({"text": "word " * 200_000}).encode() + b"\n"
     pipe = pipeline(options(SegmentOptions()))
-    began = time.perf_counter()
+    began = time.process_time()
 
     pipe.feed(data, 0.0)
 
-    assert time.perf_counter() - began < 3
+    assert time.process_time() - began < 3
     assert sum(len(batch.items) for batch in taken(pipe)) > 10_000

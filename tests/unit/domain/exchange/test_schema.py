@@ -118,10 +118,10 @@ def test_the_depth_and_the_size_of_a_schema_are_bounded() -> None:
 
 def test_a_large_answer_is_judged_in_linear_time() -> None:
     schema = {"items": {"enum": [f"option {number}" for number in range(MAX_ENUM)]}}
-    began = time.perf_counter()
+    began = time.process_time()
 
     assert problem_of(schema, [f"option {MAX_ENUM - 1}"] * 2_000) is None
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 _json = st.recursive(
