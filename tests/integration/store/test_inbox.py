@@ -1,6 +1,6 @@
 """Inbox shards: in order, at least once, with leases; bounded; nothing unacknowledged is dropped (G12)."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,9 +13,15 @@ from tests.integration.store.exchange_stage import ExchangeStage, exchanging
 from tests.integration.store.stage import Ears, keys_without_end
 
 
+@pytest.fixture(autouse=True)
+def _empty(shared_server: Server) -> Iterator[None]:
+    """What is left in an inbox has no end; other tests look for keys without one."""
+    yield
+    shared_server.admin.flushall()
+
+
 @pytest.fixture
 async def stage(shared_server: Server) -> AsyncIterator[ExchangeStage]:
-    shared_server.admin.flushall()
     async with exchanging(shared_server.address, shared_server.admin) as stage:
         yield stage
     held = [key for key in keys_without_end(shared_server.admin) if not key.startswith("rr:inbox:")]
