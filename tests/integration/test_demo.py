@@ -47,7 +47,8 @@ def test_a_check_breaks_things_and_finds_every_text_equal() -> None:
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert list(result) == [
-        "published", "received", "lost", "repeated", "reordered", "digests_equal", "faults", "seconds"
+        "published", "received", "lost", "repeated", "reordered", "digests_equal", "faults", "seconds", "inputs",
+        "answers", "interrupts",
     ]  # fmt: skip
     assert result["published"] == result["received"] > 0
     assert len(result["faults"]) >= 2

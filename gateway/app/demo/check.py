@@ -4,9 +4,12 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
+from gateway.app.demo.agent import OPTIONS
 from gateway.app.demo.stage import Stage
+from gateway.app.demo.streams import RecordedStream
 from gateway.core.tasks import TaskOwner
 
 _FIRST_FAULT_SECONDS = 1.0
@@ -14,6 +17,8 @@ _BETWEEN_FAULTS_SECONDS = (1.8, 3.2)
 _FREEZE_SECONDS = 4.0
 _CUT_SECONDS = 1.5
 FAULTS_NEEDED = 2
+_SHOWN_BYTES = 100
+"""What a reader has of a run when it interrupts it."""
 _MORE_SECONDS = 15.0
 """So much longer the stream goes on while fewer faults than needed have hit it."""
 _SETTLE_SECONDS = 20.0
@@ -53,6 +58,38 @@ class Saboteur:
         await self._stage.cut_redis(_CUT_SECONDS)
 
 
+class Visitors:
+    """Readers who talk back while things break: one writes to the agent, all answer what it asks."""
+
+    def __init__(self, stage: Stage, owner: TaskOwner, rng: random.Random) -> None:
+        self._stage = stage
+        self._owner = owner
+        self._rng = rng
+
+    async def run(self) -> None:
+        stage, answered = self._stage, set[str]()
+        await until(lambda: stage.open_run is not None)
+        await self._rng.choice(stage.readers).say("Hello, agent.")
+        two = self._rng.sample(stage.readers, 2)
+        while True:
+            await until(lambda: bool(two[0].asked - answered))
+            for ask in two[0].asked - answered:
+                answered.add(ask)
+                await asyncio.gather(*(reader.answer(ask, OPTIONS[0]) for reader in two))
+
+    async def interrupt(self, stream: RecordedStream) -> bool:
+        """One more run, which a reader ends. Whether no text of it came to that reader afterwards."""
+        stage, run, reader = self._stage, "interrupted", self._rng.choice(self._stage.readers)
+        publishing = self._owner.start("interrupted", stage.agent.publish(stream, run, lambda: False))
+        enough = min(_SHOWN_BYTES, len(stream.text) // 3)
+        await until(lambda: reader.length(run) >= enough, _SETTLE_SECONDS)
+        await reader.interrupt()
+        shown = reader.length(run)
+        await publishing
+        await until(stage.is_complete, _SETTLE_SECONDS)
+        return reader.length(run) == shown
+
+
 async def until(is_true: Callable[[], bool], seconds: float | None = None) -> bool:
     """False when it did not become true in time. Readers and processes go on by themselves: there is no one event."""
     deadline = None if seconds is None else time.monotonic() + seconds
@@ -64,14 +101,26 @@ async def until(is_true: Callable[[], bool], seconds: float | None = None) -> bo
 
 
 async def sabotage(stage: Stage, owner: TaskOwner, seconds: float, rng: random.Random) -> dict[str, Any]:
-    """Stream and break for `seconds`, a little longer if need be; the tally when all is over."""
-    playing = owner.start("play", stage.play())
+    """Stream, talk and break for `seconds`, a little longer if need be; the tally when all is over."""
+    playing = owner.start("play", stage.agent.play())
     saboteur = owner.start("saboteur", Saboteur(stage, rng).run())
+    visitors = Visitors(stage, owner, rng)
+    talking = owner.start("visitors", visitors.run())
     await asyncio.wait([playing], timeout=seconds)
     await until(lambda: len(stage.faults) >= FAULTS_NEEDED or playing.done(), _MORE_SECONDS)
     saboteur.cancel()
     stage.finish()
+    await until(playing.done, _SETTLE_SECONDS)
+    is_silent, agent = False, stage.agent
+    with suppress(TimeoutError):
+        async with asyncio.timeout(2 * _SETTLE_SECONDS):
+            is_silent = await visitors.interrupt(stage.shortest)
+    await until(lambda: agent.said.inputs > 0 and agent.answered >= agent.asks, _SETTLE_SECONDS)
+    talking.cancel()
     await until(stage.is_complete, _SETTLE_SECONDS)
+    if not is_silent:
+        stage.note("the interrupt did not work, or text came after its acknowledgement")
+        agent.said.interrupts = 0
     return stage.tally(is_over=True)
 
 
@@ -79,7 +128,9 @@ def passes(result: dict[str, Any]) -> bool:
     """The rule for exit code 0."""
     is_clean = result["lost"] == result["repeated"] == result["reordered"] == 0
     is_all_there = result["received"] == result["published"] > 0
-    return is_clean and is_all_there and result["digests_equal"] is True and len(result["faults"]) >= FAULTS_NEEDED
+    is_heard = min(result["inputs"], result["answers"], result["interrupts"]) > 0
+    has_faults = len(result["faults"]) >= FAULTS_NEEDED
+    return is_clean and is_all_there and is_heard and has_faults and result["digests_equal"] is True
 
 
-__all__ = ["FAULTS_NEEDED", "Saboteur", "passes", "sabotage", "until"]
+__all__ = ["FAULTS_NEEDED", "Saboteur", "Visitors", "passes", "sabotage", "until"]

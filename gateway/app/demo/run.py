@@ -97,7 +97,7 @@ async def _show(options: DemoOptions, streams: Sequence[RecordedStream]) -> int:
         await stage.open([f"http://{name}:{port}" for name in ("127.0.0.1", "localhost", options.host)])
         page = DemoPage(stage, owner)
         await page.start(options.host, port)
-        owner.start("play", stage.play())
+        owner.start("play", stage.agent.play())
         address = f"http://{options.host}:{port}/"
         print(json.dumps({"url": address}) if options.as_json else f"the demo is at {address} (Ctrl-C ends it)")
         sys.stdout.flush()

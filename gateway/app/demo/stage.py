@@ -1,4 +1,4 @@
-"""The demo at work: Valkey, gateways, readers and a publisher on one session, and the faults that one can ask for.
+"""The demo at work: Valkey, gateways, readers and an agent on one session, and the faults that one can ask for.
 
 Owns everything it starts; `close` ends it all. Shown by gateway.app.demo.web, judged by gateway.app.demo.check.
 """
@@ -7,96 +7,30 @@ import asyncio
 import random
 import signal
 import time
-from collections import deque
 from collections.abc import Sequence
-from contextlib import aclosing
 from secrets import token_hex
 from typing import Any
 
 from gateway.adapters.client.endings import SessionEnded
-from gateway.adapters.client.publish_run import offer_run
-from gateway.adapters.client.publisher import Publisher, PublishError
-from gateway.adapters.client.reader import ReaderIdentity, ReaderState, SessionReader, Start
-from gateway.adapters.client.settings import BackoffSettings, PublisherSettings, ReaderSettings
-from gateway.adapters.client.texts import Ended, RunTexts, Shown
+from gateway.adapters.client.run_reports import RunReports
 from gateway.adapters.embedded import EmbeddedServer
+from gateway.app.demo.agent import DemoAgent
 from gateway.app.demo.folder import DemoFolder
 from gateway.app.demo.gateways import GatewayProcess, Gateways
+from gateway.app.demo.readers import DemoReader
 from gateway.app.demo.relay import Relay
 from gateway.app.demo.streams import RecordedStream
-from gateway.app.demo.tally import ReaderResult, Source, tally
+from gateway.app.demo.tally import Source, tally
 from gateway.core.tasks import TaskOwner
-from gateway.domain.streams.dialects import open_dialect
-from gateway.domain.streams.run_script import RunScript
 
 READERS = 4
 GATEWAYS = 3
 FREEZE_SECONDS = 10.0
 CUT_SECONDS = 5.0
 SLOW_BYTES_PER_SECOND = 6_000
-_BETWEEN_RUNS_SECONDS = 1.5
+_FIGURES_SECONDS = 1.0
 _STOP_SECONDS = 3.0
 _KEPT_EVENTS = 60
-_KEPT_PIECES = 2_000
-"""Of one reader, until somebody takes them; the page does so every moment, a check never."""
-
-_PATIENCE = ReaderSettings(
-    backoff=BackoffSettings(base_seconds=0.2, max_seconds=2.0),
-    stable_seconds=2.0,
-    connect_seconds=2.0,
-    welcome_seconds=4.0,
-    quiet_seconds=1.5,
-    answer_seconds=2.0,
-    rtt_seconds=1.0,
-)
-"""Impatient on purpose: a frozen gateway is left within four seconds."""
-
-Piece = dict[str, Any]
-
-
-class DemoReader:
-    """One reader and what it has; `pieces` gathers what is new to show (with a bound)."""
-
-    def __init__(self, name: str, urls: Sequence[str], session: str, source: Source) -> None:
-        self.name = name
-        self.reader = SessionReader(
-            urls, session, ReaderIdentity(client=name), Start(from_start=True), settings=_PATIENCE
-        )
-        self.result = ReaderResult(self.reader.tally)
-        self.pieces: deque[Piece] = deque(maxlen=_KEPT_PIECES)
-        self._texts = RunTexts()
-        self._source = source
-
-    async def run(self) -> None:
-        """Until it is cancelled. Raises SessionEnded, which no fault of the demo may bring about."""
-        async with aclosing(self.reader.frames()) as frames:
-            async for frame in frames:
-                match self._texts.apply(frame):
-                    case Shown(run, text, is_reasoning):
-                        self._show({"run": run, "kind": "thinking" if is_reasoning else "delta", "text": text})
-                    case Ended(run, reason, _):
-                        self._end(run, reason, frame.payload)
-
-    def status(self) -> dict[str, Any]:
-        status = self.reader.status
-        cursor = self.reader.cursor
-        return {
-            "state": status.state.value,
-            "gateway": status.gateway if status.state is ReaderState.LIVE else None,
-            "rtt_ms": None if status.rtt_seconds is None else status.rtt_seconds * 1000,
-            "seq": 0 if cursor is None else cursor.seq,
-            "cursor": None if cursor is None else str(cursor),
-        }
-
-    def _end(self, run: str, reason: str, payload: dict[str, Any]) -> None:
-        known = self._texts.runs[run]
-        got = (known.text.fields()["sha256"], known.reasoning.fields()["sha256"])
-        equal = known.text.is_whole and known.reasoning.is_whole and got == self._source.digests(run)
-        self.result.equal[run] = equal
-        self._show({"run": run, "kind": "end", "end": {"reason": reason, "bytes": payload["bytes"], "equal": equal}})
-
-    def _show(self, piece: Piece) -> None:
-        self.pieces.append(piece)
 
 
 class Stage:
@@ -113,14 +47,14 @@ class Stage:
         self.redis_relay = Relay(self._redis_target)
         self.gateways: Gateways
         self.relay: Relay
-        self.publisher: Publisher
+        self.agent: DemoAgent
         self.source = Source()
         self.readers: list[DemoReader] = []
         self.faults: list[str] = []
         self.events: list[dict[str, Any]] = []
-        self.open_run: str | None = None
+        self.figures: dict[str, Any] = {}
+        """Of the open run, or the last one: as its gateway counts them."""
         self.slow_reader: str | None = None
-        self._is_ending = False
 
     async def open(self, page_origins: Sequence[str] = ()) -> None:
         """Returns when all gateways serve and all readers are on their way. Raises OperatorError."""
@@ -140,9 +74,10 @@ class Stage:
         ]
         for reader in self.readers:
             self._owner.start(reader.name, self._read(reader))
-        patience = PublisherSettings(request_seconds=4.0)
-        self.publisher = Publisher([url], self.session, "model", settings=patience, rng=self._rng)
-        self._owner.start("publisher", self.publisher.run())
+        self.agent = DemoAgent(url, self.session, self._streams, self.source, self._owner, self._rng, self.note)
+        self._owner.start("inbox", self.agent.hear())
+        self._owner.start("head", self.agent.watch())
+        self._owner.start("figures", self._watch_figures())
 
     async def close(self) -> None:
         """Ends processes and tasks, and removes the folder; whatever happened before."""
@@ -158,41 +93,32 @@ class Stage:
 
     # ---- the stream --------------------------------------------------------------------------------------------
 
-    async def play(self) -> None:
-        """One recording after the other, each as one run, until `finish`."""
-        number = 0
-        try:
-            while not self._is_ending:
-                stream = self._streams[number % len(self._streams)]
-                number += 1
-                await self._play_once(stream, f"run-{number}")
-                if not self._is_ending:
-                    await asyncio.sleep(_BETWEEN_RUNS_SECONDS)
-        except PublishError as exc:
-            self.note(f"nothing more is published: {exc}")
+    @property
+    def shortest(self) -> RecordedStream:
+        return min(self._streams, key=lambda stream: stream.seconds)
 
-    async def _play_once(self, stream: RecordedStream, run: str) -> None:
-        self.source.texts[run] = stream.text
-        self.source.reasonings[run] = stream.reasoning
-        self.open_run = run
-        self.note(f"{run} begins: {stream.name}")
-        lines = stream.play(lambda: self._is_ending)
-        await offer_run(self.publisher, lines, open_dialect(stream.dialect), RunScript(run))
-        await self.publisher.flush()
-        self.source.ended.add(run)
-        self.open_run = None
+    @property
+    def open_run(self) -> str | None:
+        return self.agent.open_run
+
+    @property
+    def published(self) -> int:
+        """Messages in the session's log, as far as anybody knows."""
+        return max([self.agent.head, *(reader.result.seq for reader in self.readers)])
 
     def finish(self) -> None:
         """No more faults and no further run; the one that is open goes to its end at once."""
-        self._is_ending = True
+        self.agent.is_ending = True
         self.redis_relay.heal()
         for member in self.gateways.members:
             self.gateways.thaw(member, member.pid)
 
     def is_complete(self) -> bool:
-        """Every run that began is published to its end, and every reader has that end."""
-        runs = self.source.texts.keys()
-        return runs <= self.source.ended and all(runs <= reader.result.equal.keys() for reader in self.readers)
+        """Every run that began is in the log to its end, and every reader has that end and all that follows."""
+        runs, readers = self.source.texts.keys(), [reader.result for reader in self.readers]
+        return runs <= self.source.ended and all(
+            runs <= reader.equal.keys() and reader.seq == self.published for reader in readers
+        )
 
     async def _read(self, reader: DemoReader) -> None:
         try:
@@ -203,7 +129,19 @@ class Stage:
     def tally(self, *, is_over: bool = False) -> dict[str, Any]:
         seconds = time.monotonic() - self._started_at
         results = [reader.result for reader in self.readers]
-        return tally(self.publisher.tally.messages, self.source, results, self.faults, seconds, is_over=is_over)
+        said = self.agent.said
+        return tally(self.published, self.source, results, self.faults, said, seconds, is_over=is_over)
+
+    async def _watch_figures(self) -> None:
+        """What `relayrouter runs` would show."""
+        while True:
+            urls = [member.admin_url for member in self.gateways.members if member.state == "up"]
+            async with RunReports(urls) as reports:
+                read = await reports.read()
+            rows = [row for report in read for row in report.rows if row["session"] == self.session]
+            if rows:
+                self.figures = min(rows, key=lambda row: row.get("ended_seconds", -1.0))
+            await asyncio.sleep(_FIGURES_SECONDS)
 
     # ---- faults ------------------------------------------------------------------------------------------------
 
@@ -270,4 +208,4 @@ class Stage:
         return [] if self._server is None else [("127.0.0.1", self._server.port)]
 
 
-__all__ = ["DemoReader", "Stage"]
+__all__ = ["Stage"]

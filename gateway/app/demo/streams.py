@@ -14,6 +14,8 @@ _LINES_PER_SECOND = 60
 """About what a fast model produces."""
 _SHORTEST_SECONDS = 4.0
 """A short recording is stretched to it: a fault needs a stream that is live."""
+_FIRST_LINE_SECONDS = 0.4
+"""A model thinks before its first token."""
 _MOST_LINE_BYTES = 16 * 1024
 """A text without line breaks is cut as well; a dialect takes its bytes in any pieces."""
 
@@ -35,6 +37,7 @@ class RecordedStream:
     async def play(self, is_hurried: Callable[[], bool] = lambda: False) -> AsyncIterator[bytes]:
         """The lines, spread evenly over `seconds`; without a pause once `is_hurried`."""
         pause = self.seconds / max(1, len(self.lines))
+        await asyncio.sleep(0 if is_hurried() else _FIRST_LINE_SECONDS)
         for line in self.lines:
             yield line
             await asyncio.sleep(0 if is_hurried() else pause)

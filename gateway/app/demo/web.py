@@ -9,10 +9,13 @@ from typing import Any
 
 from aiohttp import web
 
+from gateway.adapters.client.requests import ReaderClosed, RequestRefused
 from gateway.app.demo.gateways import GatewayProcess
+from gateway.app.demo.readers import DemoReader
 from gateway.app.demo.stage import Stage
 from gateway.core.tasks import TaskOwner
 from gateway.domain.operator_error import OperatorError
+from gateway.domain.streams.segment import SegmentMode
 
 _FEED_SECONDS = 0.12
 """A screen shows no more than that, and the browser stays calm."""
@@ -20,6 +23,8 @@ _KEPT_PIECES = 400
 """What a page that is opened later sees of each reader's text."""
 _QUEUED_UPDATES = 200
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+_FIGURES = ("run", "state", "gateway", "tokens", "tokens_per_second", "first_token_seconds", "longest_gap_seconds")
+_MAX_BODY_BYTES = 4_096
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
@@ -43,6 +48,9 @@ class DemoPage:
         app.router.add_post("/actions/gateway/{gateway}/{signal}", self._signal)
         app.router.add_post("/actions/redis/cut", self._cut_redis)
         app.router.add_post("/actions/client/slow", self._slow)
+        app.router.add_post("/actions/segment/{mode}", self._segment)
+        app.router.add_post("/actions/agent/ask", self._ask)
+        app.router.add_post("/actions/reader/{name}/{what}", self._reader)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
         try:
@@ -96,6 +104,9 @@ class DemoPage:
             "tally": counts | {"digests": counts["digests_equal"], "faults": len(counts["faults"])},
             "redis": "cut" if stage.redis_relay.is_cut else "up",
             "slow": stage.slow_reader,
+            "segment": stage.agent.segment.value,
+            "figures": {name: stage.figures.get(name) for name in _FIGURES},
+            "inbox": list(stage.agent.items),
         }
 
     async def _feed(self, request: web.Request) -> web.StreamResponse:
@@ -152,8 +163,53 @@ class DemoPage:
         self._stage.toggle_slow_reader()
         return web.Response(status=204)
 
+    async def _segment(self, request: web.Request) -> web.Response:
+        try:
+            self._stage.agent.segment = SegmentMode(request.match_info["mode"])
+        except ValueError:
+            raise web.HTTPNotFound from None
+        return web.Response(status=204)
 
-async def _finish(outcome: Awaitable[None]) -> None:
+    async def _ask(self, _: web.Request) -> web.Response:
+        run = self._stage.open_run
+        if run is not None:
+            self._owner.start("ask", _finish(self._stage.agent.ask(run)))
+        return web.Response(status=204)
+
+    async def _reader(self, request: web.Request) -> web.Response:
+        """What a person does at one of the readers. Not waited for: it is settled when a gateway can be reached."""
+        name, what = request.match_info["name"], request.match_info["what"]
+        found = [reader for reader in self._stage.readers if reader.name == name]
+        body = await _body(request)
+        actions: dict[str, Callable[[DemoReader], Awaitable[object]]] = {
+            "interrupt": lambda reader: reader.interrupt(),
+            "pause": lambda reader: reader.toggle_pause(),
+            "say": lambda reader: reader.say(str(body.get("text", ""))),
+            "answer": lambda reader: reader.answer(str(body.get("ask")), str(body.get("value"))),
+        }
+        if not found or what not in actions:
+            raise web.HTTPNotFound
+        self._owner.start("reader", self._act(found[0], actions[what]))
+        return web.Response(status=204)
+
+    async def _act(self, reader: DemoReader, action: Callable[[DemoReader], Awaitable[object]]) -> None:
+        try:
+            await action(reader)
+        except (RequestRefused, ReaderClosed) as exc:
+            self._stage.note(f"{reader.name}: {exc}")
+
+
+async def _body(request: web.Request) -> dict[str, Any]:
+    if (request.content_length or 0) > _MAX_BODY_BYTES:
+        raise web.HTTPRequestEntityTooLarge(_MAX_BODY_BYTES, request.content_length or 0)
+    try:
+        body = json.loads(await request.read() or b"{}")
+    except ValueError:
+        raise web.HTTPBadRequest from None
+    return body if isinstance(body, dict) else {}
+
+
+async def _finish(outcome: Awaitable[object]) -> None:
     await outcome
 
 

@@ -1,5 +1,5 @@
 // The demo's page: shows what the demo process reports, and reads the session itself in one panel of its own.
-import { readSession } from "./reader.js";
+import { SessionReader } from "./reader.js";
 
 const byId = (id) => document.getElementById(id);
 const copyOf = (template) => byId(template).content.firstElementChild.cloneNode(true);
@@ -10,8 +10,8 @@ const clientCards = new Map();
 const KEEP_CHARACTERS = 30000;
 const OWN_PANEL = "this browser";
 
-async function act(path) {
-  await fetch(`actions/${path}`, { method: "POST" }).catch(() => document.body.classList.add("ended"));
+async function act(path, body) {
+  await fetch(`actions/${path}`, { method: "POST", body: body && JSON.stringify(body) }).catch(() => document.body.classList.add("ended"));
 }
 
 function gatewayCard(name) {
@@ -34,12 +34,26 @@ function clientCard(name) {
     const card = copyOf("client-card");
     card.querySelector(".name").textContent = name;
     byId("clients").insertBefore(card, byId("log"));
-    clientCards.set(name, { card, box: card.querySelector(".text"), runs: new Map() });
+    clientCards.set(name, { card, box: card.querySelector(".text"), runs: new Map(), asks: new Map() });
+    for (const button of card.querySelectorAll("[data-do]")) button.onclick = () => person(name, button.dataset.do);
+    const form = card.querySelector("form");
+    form.onsubmit = (event) => {
+      event.preventDefault();
+      const text = form.text.value.trim();
+      if (text) person(name, "say", { text });
+      form.reset();
+    };
   }
   return clientCards.get(name);
 }
 
-function showClient(name, { gateway, rtt_ms, seq, cursor, state }) {
+// What a person does at a reader: this browser's own, or one of the demo process.
+function person(name, what, body) {
+  if (name === OWN_PANEL) own?.[what](body);
+  else act(`reader/${name}/${what}`, body);
+}
+
+function showClient(name, { gateway, rtt_ms, seq, cursor, state, paused }) {
   const { card } = clientCard(name);
   const place = gateway ? gateway.replace(/-[0-9a-f]{16}$/, "") : state;
   const pill = card.querySelector(".gw");
@@ -48,30 +62,94 @@ function showClient(name, { gateway, rtt_ms, seq, cursor, state }) {
   card.querySelector(".rtt").textContent = rtt_ms == null ? "" : `RTT ${rtt_ms.toFixed(1)} ms`;
   card.querySelector(".seq").textContent = `seq ${seq}`;
   card.querySelector(".cursor").textContent = cursor ?? "";
+  card.classList.toggle("paused", Boolean(paused));
+  card.querySelector('[data-do="pause"]').textContent = paused ? "resume" : "pause";
 }
 
-function showText(name, { run, kind, text, end }) {
-  const { box, runs } = clientCard(name);
-  const atBottom = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
-  const key = `${run} ${kind}`;
-  if (end) {
-    const line = document.createElement("span");
-    line.className = `end ${end.equal === null ? "" : end.equal ? "good" : "bad"}`;
-    line.textContent = `${run}: ${end.reason}, ${end.bytes} bytes, ${end.equal === null ? "joined in the middle" : end.equal ? "digest equal" : "digest NOT EQUAL"}`;
-    box.append(line);
+function line(className, ...content) {
+  const made = document.createElement("span");
+  made.className = className;
+  made.append(...content);
+  return made;
+}
+
+const endNote = ({ reason, equal }) => {
+  if (reason !== "complete") return equal === null ? "ended early" : equal ? "equal so far" : "NOT the source's beginning";
+  return equal === null ? "joined in the middle" : equal ? "digest equal" : "digest NOT EQUAL";
+};
+
+const shows = {
+  end({ box, runs }, { run, end }) {
+    const good = end.equal === null ? "" : end.equal ? "good" : "bad";
+    box.append(line(`end ${good}`, `${run}: ${end.reason}, ${end.bytes} bytes, ${endNote(end)}`));
     runs.clear();
-  } else {
+  },
+  cut({ box }, { run, silent_ms, at }) {
+    box.append(line("cut", `${run} interrupted here, at byte ${at}: silent after ${silent_ms} ms`));
+  },
+  thought({ box }, { duration_ms }) {
+    box.append(line("thought", `thought for ${(duration_ms / 1000).toFixed(1)} s`));
+  },
+  echo({ box }, { client, text }) {
+    box.append(line("said other", `${client}: ${text}`));
+  },
+  said({ box }, { text }) {
+    box.append(line("said", text));
+  },
+  ask({ box, asks, card }, { ask, text, options }) {
+    if (asks.has(ask)) return;
+    const shown = line("ask", text);
+    for (const value of options ?? []) {
+      const button = document.createElement("button");
+      button.textContent = value;
+      button.onclick = () => person(card.querySelector(".name").textContent, "answer", { ask, value });
+      shown.append(button);
+    }
+    asks.set(ask, shown);
+    box.append(shown);
+  },
+  resolved({ box, asks }, { ask, status, value, client }) {
+    const shown = asks.get(ask) ?? box.appendChild(line("ask", ask));
+    for (const button of shown.querySelectorAll("button")) button.remove();
+    shown.append(line("outcome", value === null || value === undefined ? status : `${client}: ${value}`));
+  },
+  rhythm(_, { tokens_per_s, gap_ms }) {
+    byId("rhythm").textContent = `${tokens_per_s} / s, ${gap_ms} ms apart`;
+  },
+};
+
+function showPiece(name, piece) {
+  const client = clientCard(name);
+  const { box, runs } = client;
+  const atBottom = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
+  if (shows[piece.kind]) shows[piece.kind](client, piece);
+  else {
+    const key = `${piece.run} ${piece.kind} ${piece.block ?? ""}`;
     let part = runs.get(key);
-    if (!part) {
-      part = document.createElement("span");
-      part.className = kind;
+    if (!part || (piece.kind === "delta" && part !== box.lastChild)) {
+      part = line(piece.kind);
+      if (piece.kind === "code") part.dataset.language = piece.language ?? "code";
       runs.set(key, part);
       box.append(part);
     }
-    part.append(text);
+    part.append(piece.text);
   }
   while (box.childNodes.length > 2 && box.textContent.length > KEEP_CHARACTERS) box.firstChild.remove();
   if (atBottom) box.scrollTop = box.scrollHeight;
+}
+
+function showFigures({ run, state, tokens, tokens_per_second, first_token_seconds, longest_gap_seconds }) {
+  const ms = (seconds) => (seconds === null ? "–" : `${Math.round(seconds * 1000)} ms`);
+  const figures = { run: `${run}, ${state}`, tokens, rate: tokens_per_second ?? "–", first: ms(first_token_seconds), gap: ms(longest_gap_seconds) };
+  for (const [name, value] of Object.entries(figures)) document.querySelector(`[data-figure="${name}"]`).textContent = value;
+}
+
+function showInbox(items) {
+  byId("inbox").replaceChildren(...items.map(({ kind, who, what }) => {
+    const item = document.createElement("li");
+    item.append(line("pill", kind), ` ${who}: ${what}`);
+    return item;
+  }));
 }
 
 function showTally(tally) {
@@ -105,9 +183,12 @@ function show(update) {
     pill.className = `pill state ${gateway.state}`;
   }
   for (const [name, client] of Object.entries(update.clients ?? {})) showClient(name, client);
-  for (const [name, pieces] of Object.entries(update.texts ?? {})) for (const piece of pieces) showText(name, piece);
+  for (const [name, pieces] of Object.entries(update.texts ?? {})) for (const piece of pieces) showPiece(name, piece);
   if (update.tally) showTally(update.tally);
   if (update.events) showEvents(update.events);
+  if (update.figures?.run) showFigures(update.figures);
+  if (update.inbox) showInbox(update.inbox);
+  if (update.segment && document.activeElement !== byId("segment")) byId("segment").value = update.segment;
   if (update.redis) {
     byId("redis").textContent = `Redis ${update.redis}`;
     byId("redis").className = `pill ${update.redis === "up" ? "up" : "down"}`;
@@ -119,31 +200,35 @@ function show(update) {
 }
 
 for (const button of document.querySelectorAll("[data-action]")) button.onclick = () => act(button.dataset.action);
+byId("segment").onchange = ({ target }) => act(`segment/${target.value}`).then(() => target.blur());
 
 // What an earlier feed showed comes again with the next one's first look; only this browser's own panel goes on.
 function startOver() {
   document.body.classList.remove("ended");
   byId("events").replaceChildren();
-  for (const [name, { box, runs }] of clientCards) {
+  for (const [name, { box, runs, asks }] of clientCards) {
     if (name === OWN_PANEL) continue;
     box.replaceChildren();
     runs.clear();
+    asks.clear();
   }
 }
 
 let own = null;
+let shownSession = null;
 const feed = new EventSource("feed");
 feed.onmessage = (event) => show(JSON.parse(event.data));
 feed.onerror = () => document.body.classList.add("ended");
 feed.addEventListener("hello", (event) => {
   const { session, relay_port } = JSON.parse(event.data);
-  if (own !== null && own !== session) location.reload(); // another demo took the same port
+  if (own !== null && shownSession !== session) location.reload(); // another demo took the same port
   startOver();
   if (own !== null) return;
-  own = session;
-  readSession({
+  shownSession = session;
+  own = new SessionReader({
     url: `ws://${location.hostname}:${relay_port}/v1/sessions/${session}/ws`,
     onState: (state) => showClient(OWN_PANEL, state),
-    onText: (piece) => showText(OWN_PANEL, piece),
+    onPiece: (piece) => showPiece(OWN_PANEL, piece),
   });
+  own.run();
 });

@@ -1,5 +1,6 @@
 """The demo's page: its files, its buttons, and nothing else."""
 
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -8,11 +9,39 @@ from typing import Any, cast
 import aiohttp
 import pytest
 
+from gateway.adapters.client.requests import RequestRefused
 from gateway.app.demo.gateways import GatewayProcess
 from gateway.app.demo.stage import Stage
 from gateway.app.demo.web import DemoPage
 from gateway.core.tasks import TaskOwner
 from gateway.domain.operator_error import OperatorError
+from gateway.domain.streams.segment import SegmentMode
+
+
+class Person:
+    """A reader of the demo."""
+
+    name = "reader-1"
+
+    def __init__(self, asked: list[str]) -> None:
+        self.asked = asked
+        self.pieces = deque[Any]()
+
+    def status(self) -> dict[str, Any]:
+        return {"state": "live"}
+
+    async def interrupt(self) -> None:
+        self.asked.append("interrupt")
+
+    async def toggle_pause(self) -> None:
+        self.asked.append("pause")
+
+    async def say(self, text: str) -> None:
+        self.asked.append(f"say {text}")
+
+    async def answer(self, ask: str, value: str) -> None:
+        self.asked.append(f"answer {ask} {value}")
+        raise RequestRefused({"code": "not_found", "message": "no such ask"})
 
 
 class Buttons:
@@ -23,7 +52,10 @@ class Buttons:
         self.gateways = SimpleNamespace(members=[GatewayProcess("gateway-1", state="up")])
         self.redis_relay = SimpleNamespace(is_cut=False)
         self.relay = SimpleNamespace(port=1)
-        self.readers: list[Any] = []
+        self.readers: list[Any] = [Person(self.asked)]
+        self.agent = SimpleNamespace(segment=SegmentMode.RAW, items=[{"kind": "input"}], ask=self.ask)
+        self.figures = {"run": "r", "tokens": 3}
+        self.open_run: str | None = "r"
         self.events: list[Any] = []
         self.slow_reader = None
         self.session = "s"
@@ -46,8 +78,14 @@ class Buttons:
     def toggle_slow_reader(self) -> None:
         self.asked.append("slow")
 
+    async def ask(self, run: str) -> None:
+        self.asked.append(f"ask {run}")
 
-Ask = Callable[[str, str], Any]
+    def note(self, what: str) -> None:
+        self.asked.append(f"note {what}")
+
+
+Ask = Callable[..., Any]
 
 
 @asynccontextmanager
@@ -77,7 +115,18 @@ async def test_its_files_are_never_stale(path: str, content_type: str) -> None:
         assert len(await answer.read()) > 100
 
 
-@pytest.mark.parametrize("path", ["/run.py", "/missing.js", "/%2e%2e/run.py", "/actions/gateway/gateway-9/kill"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/run.py",
+        "/missing.js",
+        "/%2e%2e/run.py",
+        "/actions/gateway/gateway-9/kill",
+        "/actions/segment/words",
+        "/actions/reader/reader-9/pause",
+        "/actions/reader/reader-1/leave",
+    ],
+)
 async def test_anything_else_is_not_there(path: str) -> None:
     async with page() as (stage, ask):
         for method in ("GET", "POST"):
@@ -93,6 +142,29 @@ async def test_each_button_does_what_it_says() -> None:
                 assert answer.status == 204
 
         assert stage.asked == ["kill gateway-1", "freeze gateway-1", "cut", "slow"]
+
+
+async def test_people_at_the_readers() -> None:
+    async with page() as (stage, ask):
+        actions: list[tuple[str, Any]] = [
+            ("reader/reader-1/interrupt", None),
+            ("reader/reader-1/pause", None),
+            ("reader/reader-1/say", {"text": "hi"}),
+            ("reader/reader-1/answer", {"ask": "a1", "value": "yes"}),
+            ("agent/ask", None),
+            ("segment/sentence", None),
+        ]
+        for path, body in actions:
+            async with ask("POST", f"/actions/{path}", json=body) as answer:
+                assert answer.status == 204
+        async with ask("POST", "/actions/reader/reader-1/say", data=b"{") as answer:
+            assert answer.status == 400
+        async with ask("POST", "/actions/reader/reader-1/say", data=b"x" * 5_000) as answer:
+            assert answer.status == 413
+
+        wanted = ["interrupt", "pause", "say hi", "answer a1 yes", "note reader-1: not_found: no such ask", "ask r"]
+        assert stage.asked == wanted
+        assert stage.agent.segment is SegmentMode.SENTENCE
 
 
 async def test_a_feed_begins_with_the_session_and_the_state_and_ends_with_the_page() -> None:
