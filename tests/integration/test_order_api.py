@@ -167,3 +167,16 @@ async def test_the_gateway_that_holds_the_timer_may_die(stage: Stage) -> None:
         body = {"sessionId": "s", "seq": 5, "type": "data", "content": "5"}
         async with http.post(f"{two.url}/push", json=body) as response:
             assert (await response.json())["status"] == "duplicate"
+
+
+async def test_late_messages_are_refused_where_the_operator_says_so(server: Server) -> None:
+    async with serving(server, OrderSettings(accept_late=False)) as api:
+        await root(api, 1)
+        await root(api, 3)
+        await until_texts(api, "1", "3")
+
+        status, body = await root(api, 2)
+
+        assert (status, body["error"]["code"]) == (409, "conflict")
+        assert body["error"]["details"] == {"reason": "late", "index": 0}
+        assert api.texts() == ["1", "3"]
