@@ -50,7 +50,7 @@ def refusal(outcome: Expected | AppendRefused | Moved) -> RelayError:
         case AppendRefusal.DUE_STALE:
             return RelayError(ErrorCode.UNAVAILABLE, "the deadline of these messages could not be noted in time")
         case AppendRefusal.LATE:
-            text = f"message {outcome.index} came after its place was given up, or too late to tell whether it was there"
+            text = f"message {outcome.index} came after its place was given up, or too late to tell"
             return RelayError(ErrorCode.CONFLICT, text, {"reason": outcome.reason.value, "index": outcome.index})
         case _:
             assert_never(outcome.reason)
