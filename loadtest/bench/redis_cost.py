@@ -17,7 +17,7 @@ import hiredis
 from gateway.adapters.redis_store import StoreScripts
 from gateway.adapters.redis_store.keys import session_keys, text_keys
 from gateway.domain.wire.ids import SessionId, SessionRef, Tenant
-from gateway.settings import Settings
+from gateway.settings import RunSettings, Settings
 from loadtest.bench.processes import valkey
 
 BATCH = 500
@@ -109,7 +109,7 @@ def appends(link: Link, scripts: StoreScripts, messages: int, *, has_run: bool) 
     link.call(
         "EVALSHA", scripts.enter.sha, len(KEYS.of_log), *KEYS.of_log, incarnation, "0123456789abcdefgh", "", "1", ""
     )
-    link.call("HSET", KEYS.gws, GATEWAY, 9_999_999_999_999)
+    link.call("SET", KEYS.gws, f"9999999999999 {GATEWAY}")
     if not has_run:
         head = (
             "EVALSHA",
@@ -131,31 +131,37 @@ def appends(link: Link, scripts: StoreScripts, messages: int, *, has_run: bool) 
 
 def cpu_us_per_append(redis_url: str, calls: int = 50_000) -> float:
     """One message without a run a call, the log at its limit, one gateway subscribed: the figure of `make bench`."""
-    settings = Settings()
+    return _cost_of_messages(redis_url, calls, 1, has_run=False)
+
+
+def cpu_us_per_append_run(redis_url: str, calls: int = 50_000) -> float:
+    """The same of an open run's writer: text kept, progress stored."""
+    return _cost_of_messages(redis_url, calls, 1, has_run=True)
+
+
+def _cost_of_messages(redis_url: str, calls: int, messages: int, *, has_run: bool) -> float:
+    """Of one message in calls of so many. Texts are kept however long they get: all calls do the same."""
+    settings = Settings(runs=RunSettings(text_bytes=1 << 30, session_text_bytes=1 << 30))
     scripts = StoreScripts.load(settings.retention, settings.limits, settings.routes, settings.redis, settings.runs)
     port = int(redis_url.rpartition(":")[2].partition("/")[0])
     link = Link(port)
-    return cost_us(link, port, calls, appends(link, scripts, 1, has_run=False), 1_500)
+    make = appends(link, scripts, messages, has_run=has_run)
+    return cost_us(link, port, max(BATCH, calls // messages), make, 1_500) / messages
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=50_000, help="a round (default 50000)")
     calls = parser.parse_args().calls
-    settings = Settings()
-    scripts = StoreScripts.load(settings.retention, settings.limits, settings.routes, settings.redis, settings.runs)
     with valkey() as (url, _):
-        port = int(url.rpartition(":")[2].partition("/")[0])
-        link = Link(port)
         for title, messages, has_run in (
             ("append, one message, log at its limit", 1, False),
             ("append, one message of a run, log at its limit", 1, True),
             ("append, each of 4 messages", 4, False),
+            ("append, each of 4 messages of a run", 4, True),
             ("append, each of 100 messages", 100, False),
         ):
-            make = appends(link, scripts, messages, has_run=has_run)
-            us = cost_us(link, port, max(BATCH, calls // messages), make, 1_500) / messages
-            print(f"{title:<50} {us:6.2f} us")
+            print(f"{title:<50} {_cost_of_messages(url, calls, messages, has_run=has_run):6.2f} us")
 
 
 if __name__ == "__main__":

@@ -170,15 +170,15 @@ def _fork(line: bytes) -> Fork:
 
 
 def _entries(stored: Sequence[Sequence[Any]]) -> tuple[LogEntry, ...]:
-    """As XRANGE gives them: class, bytes before and frame first; run, at and text bytes where there is more to tell."""
+    """As XRANGE gives them (lib_page.lua): a header and the frame."""
     entries = []
-    for ident, fields in stored:
-        seq = int(ident[:-2])
-        if len(fields) == 6:
-            entries.append(LogEntry(seq, fields[1], b"", None, 0, fields[5]))
+    for ident, (_, header, _, frame) in stored:
+        cls, *more = header.split(b" ", 5)
+        if len(more) == 1:
+            entries.append(LogEntry(int(ident[:-2]), cls, b"", None, 0, frame))
         else:
-            at = fields[9]
-            entries.append(LogEntry(seq, fields[1], fields[7], int(at) if at else None, int(fields[11]), fields[5]))
+            _, at, text_bytes, _, run = more
+            entries.append(LogEntry(int(ident[:-2]), cls, run, int(at) if at else None, int(text_bytes), frame))
     return tuple(entries)
 
 

@@ -162,8 +162,16 @@ class Stage:
             fields[5] = ",".join(str(int(time) - ms) for time in fields[5].split(",") if time)
             fields[9] = str(int(fields[9]) - ms) if fields[9] else ""
             self.admin.hset(self.key("routes"), client, "\t".join(fields))
-        for gateway, lease in self.admin.hgetall(self.key("gws")).items():
-            self.admin.hset(self.key("gws"), gateway, str(int(lease) - ms))
+        leases = [line.split(" ", 1) for line in (self.admin.get(self.key("gws")) or "").splitlines()]
+        if leases:
+            earlier = "\n".join(f"{int(lease) - ms} {gateway}" for lease, gateway in leases)
+            self.admin.set(self.key("gws"), earlier, keepttl=True)
+
+    def change_log(self, **changes: int) -> None:
+        """Fields of the log's state in meta."""
+        names = ("head", "ts", "lost", "bytes", "freed", "plain", "kept")
+        stored = dict(zip(names, self.admin.hget(self.key("meta"), "log").split(), strict=True))
+        self.admin.hset(self.key("meta"), "log", " ".join(str({**stored, **changes}[name]) for name in names))
 
 
 class Ears:

@@ -166,7 +166,8 @@ def _mentions(stage: Stage, gateway: str) -> list[str]:
     found = []
     for key in stage.admin.scan_iter(stage.key("*").replace("{", "[{]")):
         kind = stage.admin.type(key)
-        content = stage.admin.hgetall(key) if kind == "hash" else stage.admin.xrange(key)
+        reads = {"hash": stage.admin.hgetall, "stream": stage.admin.xrange, "string": stage.admin.get}
+        content = reads[kind](key)
         if gateway in str(content):
             found.append(key)
     return found

@@ -118,9 +118,9 @@ async def test_numbers_begin_again_under_a_new_epoch_when_meta_is_gone(stage: St
     assert await stage.seqs() == [1]
 
 
-async def test_meta_without_its_head_is_a_missing_one(stage: Stage) -> None:
+async def test_meta_without_its_log_is_a_missing_one(stage: Stage) -> None:
     before = await stage.fill(3)
-    stage.admin.hdel(stage.key("meta"), "head")
+    stage.admin.hdel(stage.key("meta"), "log")
 
     after = await stage.put(data("new"), number=1)
 
@@ -144,7 +144,7 @@ async def test_times_to_live_are_a_third_above_their_value_and_are_renewed(stage
     # Half an hour later, as far as the keys know.
     stage.admin.pexpire(stage.key("log"), 100_000)
     stage.admin.pexpire(stage.key("meta"), 23 * 60 * minute)
-    stage.admin.hincrby(stage.key("meta"), "ts", -30 * minute)
+    stage.change_log(ts=stage.now_ms() - 30 * minute)
     await stage.put(data())
 
     assert 399_000 < ttl("log") <= 400_000

@@ -36,9 +36,9 @@ elseif options ~= '' and options ~= 'r' then
 end
 local run, meta = ARGV[first_item + 1] or '', nil
 if run == '' then
-  meta = call('HMGET', META, 'inc', 'line', 'head', 'ts', 'lost', 'bytes', 'freed', 'plain', field)
+  meta = call('HMGET', META, 'inc', 'line', 'log', field)
 else
-  meta = call('HMGET', META, 'inc', 'line', 'head', 'ts', 'lost', 'bytes', 'freed', 'plain', field, 'r:' .. run)
+  meta = call('HMGET', META, 'inc', 'line', 'log', field, 'r:' .. run)
 end
 if meta[1] ~= ARGV[1] or not meta[3] then
   return 'm'
@@ -49,19 +49,27 @@ if VERIFY_EVERY_CALL then
     return 'm'
   end
 end
-local line, head, ts, record = meta[2], meta[3] + 0, meta[4] + 0, meta[9]
+local line, record = meta[2], meta[4]
+local head, ts, lost, bytes, freed, plain, total = match(meta[3], '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+plain = plain ~= head and plain -- false where the head cannot be rebuilt
+head, ts, lost, freed = head + 0, ts + 0, lost + 0, freed + 0
 local time = call('TIME')
 local now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
 
--- Gateways with a live lease; the others are forgotten.
+-- Gateways with a live lease.
 local channels, gateways = {}, ''
-local leases = call('HGETALL', KEYS[3])
-for i = 1, #leases, 2 do
-  if leases[i + 1] + 0 > now then
-    channels[#channels + 1] = 'rr:ch:' .. leases[i]
-    gateways = gateways .. '\n' .. leases[i]
-  else
-    call('HDEL', KEYS[3], leases[i])
+local leases = call('GET', KEYS[3])
+if leases then
+  local lease, gateway = match(leases, '^(%d+) ([^\n]+)$')
+  if not lease then
+    for until_ms, name in string.gmatch(leases, '(%d+) ([^\n]+)') do
+      if until_ms + 0 > now then
+        channels[#channels + 1] = 'rr:ch:' .. name
+        gateways = gateways .. '\n' .. name
+      end
+    end
+  elseif lease + 0 > now then
+    channels[1], gateways = 'rr:ch:' .. gateway, '\n' .. gateway
   end
 end
 
@@ -151,17 +159,12 @@ if known_epoch ~= epoch or number ~= last + 1 or (options ~= '' and options ~= '
   first_item = first_item + (first_number - number) * 4
 end
 
--- The run of the first message, as it is stored. `plain`: false where the head cannot be rebuilt.
+-- The run of the first message, as it is stored.
 local mode, text, text_seq, text_kept, thinking, thinking_seq, thinking_kept, origin, lease, run_seq
 local text_key, think_key = KEYS[6], KEYS[7]
-if meta[10] then
-  mode, text, text_seq, text_kept, thinking, thinking_seq, thinking_kept, origin = match(meta[10], RUN)
+if meta[5] then
+  mode, text, text_seq, text_kept, thinking, thinking_seq, thinking_kept, origin = match(meta[5], RUN)
   lease = now + (sub(origin, 1, 3) == ' 0 ' and RUN_PUSH_LEASE_MS or RUN_LEASE_MS)
-end
-local plain, plain_until, total = false, nil, 0
-if meta[8] then
-  plain, plain_until, total = match(meta[8], '^(%d+) (%d+) (%d+)$')
-  plain = plain_until == meta[3] and plain
 end
 
 -- Nothing may follow a run's end, and none begins without a due note. A writer's run is there before its messages are.
@@ -192,8 +195,7 @@ for i = first_item, #ARGV, 4 do
 end
 
 -- From here on everything is written.
-local lost, bytes, freed = meta[5] + 0, meta[6] + 0, meta[7] + 0
-local freed_before, log_began = freed, head == 0
+local log_began = head == 0
 local stamp = format('%d', ts > now and ts or now)
 local first_seq = head + 1
 local receivers, seq, is_kept = 0, nil, false
@@ -213,22 +215,19 @@ else
   end
   record = answered(segments, epoch, first_number, upto, '=' .. digits(first_seq - first_number))
 end
+local log = seq .. ' ' .. stamp .. ' ' .. format('%d', lost) .. ' ' .. bytes .. ' ' .. format('%d', freed) .. ' '
+  .. (plain or seq) .. ' ' .. total
 if not mode then
-  call('HSET', META, 'head', seq, 'ts', stamp, 'lost', lost, 'bytes', bytes, field, record)
+  call('HSET', META, 'log', log, field, record)
 else
-  local state = mode .. ' ' .. run_seq .. ' ' .. lease .. ' ' .. text .. ' ' .. text_seq .. ' ' .. text_kept .. ' ' .. thinking
-    .. ' ' .. thinking_seq .. ' ' .. thinking_kept .. origin
-  local kept = (plain or seq) .. ' ' .. seq .. ' ' .. total
+  local state = mode .. ' ' .. run_seq .. ' ' .. format('%d', lease) .. ' ' .. text .. ' ' .. text_seq .. ' ' .. text_kept
+    .. ' ' .. thinking .. ' ' .. thinking_seq .. ' ' .. thinking_kept .. origin
   if sub(options, 1, 1) == 's' then
-    call('HSET', META, 'head', seq, 'ts', stamp, 'lost', lost, 'bytes', bytes, field, record, 'r:' .. run, state,
-      'plain', kept, 's:' .. ARGV[6], ARGV[7] .. ' ' .. format('%d', upto) .. ' ' .. (mode == 'e' and '\n' or ARGV[8]))
+    call('HSET', META, 'log', log, field, record, 'r:' .. run, state, 's:' .. ARGV[6],
+      ARGV[7] .. ' ' .. format('%d', upto) .. ' ' .. (mode == 'e' and '\n' or ARGV[8]))
   else
-    call('HSET', META, 'head', seq, 'ts', stamp, 'lost', lost, 'bytes', bytes, field, record, 'r:' .. run, state,
-      'plain', kept)
+    call('HSET', META, 'log', log, field, record, 'r:' .. run, state)
   end
-end
-if freed ~= freed_before then
-  call('HSET', META, 'freed', freed)
 end
 if owner ~= '' then
   call('HSETNX', META, 'owner', owner)

@@ -33,8 +33,8 @@ end
 if state ~= 'live' then
   return refuse('not_found', 0)
 end
-local meta = redis.call('HMGET', META, 'epoch', 'line', 'head', 'lost', 'forks', 'owner', 'plain', 'void', 'runs')
-if not may_create and meta[6] ~= ARGV[6] then
+local meta = redis.call('HMGET', META, 'epoch', 'line', 'log', 'forks', 'owner', 'void', 'runs')
+if not may_create and meta[5] ~= ARGV[6] then
   return refuse('not_found', 0)
 end
 
@@ -124,8 +124,7 @@ store_client(CLIENTS, client, known, now)
 keep_session(META, CLIENTS)
 
 -- Where to begin (protocol.md 1).
-local head = tonumber(meta[3])
-local lost = lost_seq(LOG, head, tonumber(meta[4]))
+local head, lost = bounds(LOG, meta[3])
 local origin, line, seq = ARGV[10], '', ''
 if is_created then
   origin = 'created'
@@ -147,7 +146,7 @@ end
 
 -- What was cut for this client, and what is kept for those who connect.
 local cuts, asks, kept_from = {}, {}, nil
-for run in string.gmatch(meta[9] or '', '[^\n]+') do
+for run in string.gmatch(meta[7] or '', '[^\n]+') do
   for name, seq, at in string.gmatch(redis.call('HGET', META, 'x:' .. run) or '', '([^\n]+)\t(%d*)\t(%d*)') do
     if name == client then
       cuts[#cuts + 1], cuts[#cuts + 2], cuts[#cuts + 3] = run, seq, at
@@ -171,9 +170,9 @@ for i = 1, #asks do
 end
 return {
   table.concat({ 'c', report, generation, meta[1], digits(head), digits(lost),
-    digits(void_seq(META, LOG, head, lost, meta[7], meta[8], now)), origin, line, seq, known.input_seq,
+    digits(void_seq(META, LOG, head, lost, meta[3], meta[6], now)), origin, line, seq, known.input_seq,
     kept_from and digits(kept_from) or '' }, '\n'),
-  meta[5],
+  meta[4],
   entries,
   cuts,
   asks,

@@ -6,9 +6,9 @@
 
 -- include: lib_server
 
-local meta = redis.call('HMGET', KEYS[1], 'inc', 'line', 'head', 'state')
+local meta = redis.call('HMGET', KEYS[1], 'inc', 'line', 'log', 'state')
 if not meta[1] or not meta[3] or meta[4] == 'deleted' then
   return '\n0\n0'
 end
 local is_stale = (meta[1] ~= ARGV[1] or VERIFY_EVERY_CALL) and meta[1] ~= server_incarnation()
-return meta[2] .. '\n' .. meta[3] .. (is_stale and '\n1' or '\n0')
+return meta[2] .. '\n' .. (log_state(meta[3])) .. (is_stale and '\n1' or '\n0')

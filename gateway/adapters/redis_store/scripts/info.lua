@@ -10,16 +10,16 @@
 -- include: lib_routes
 -- include: lib_clients
 
-local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'head', 'lost', 'bytes', 'ts', 'forks', 'owner', 'plain', 'void')
+local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'log', 'forks', 'owner', 'void')
 if not meta[1] or not meta[3] then
   return nil
 end
-local head = tonumber(meta[3])
-local lost = lost_seq(KEYS[2], head, tonumber(meta[4]))
+local head, lost = bounds(KEYS[2], meta[3])
+local _, ts, _, bytes = log_state(meta[3])
 local first = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1]
-local retained_bytes = first and meta[5] - first[2][4] or 0
+local retained_bytes = first and bytes - string.match(first[2][2], '^%a (%d+)') or 0
 local now = clock()
-local void = void_seq(KEYS[1], KEYS[2], head, lost, meta[9], meta[10], now)
+local void = void_seq(KEYS[1], KEYS[2], head, lost, meta[3], meta[6], now)
 local routes = {}
 local stored = redis.call('HGETALL', KEYS[4])
 for i = 1, #stored, 2 do
@@ -32,8 +32,8 @@ for i = 1, #stored, 2 do
   end
 end
 return {
-  table.concat({ meta[1], meta[2], meta[3], digits(lost), digits(void), digits(lost + 1), digits(retained_bytes), meta[6] }, '\n'),
-  meta[7],
-  meta[8],
+  table.concat({ meta[1], meta[2], digits(head), digits(lost), digits(void), digits(lost + 1), digits(retained_bytes), ts }, '\n'),
+  meta[4],
+  meta[5],
   routes,
 }

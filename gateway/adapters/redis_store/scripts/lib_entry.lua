@@ -18,7 +18,7 @@
       run = name
       local record = call('HGET', META, 'r:' .. run)
       if not record then
-        total = total - begin_run(META, run, '0', seq, now)
+        total = format('%d', total - begin_run(META, run, '0', seq, now))
         record = call('HGET', META, 'r:' .. run)
       end
       mode, text, text_seq, text_kept, thinking, thinking_seq, thinking_kept, origin = match(record, RUN)
@@ -31,31 +31,33 @@
       class = sub(class, 1, 1)
       if class == 't' then
         at = thinking
-        if tail_bytes > 0 and thinking_kept + 0 == thinking + 0 and thinking_kept + text_bytes <= TEXT_MAX_BYTES
+        local kept = thinking_kept
+        thinking, thinking_seq = format('%d', thinking + text_bytes), seq
+        if tail_bytes > 0 and kept == at and kept + text_bytes <= TEXT_MAX_BYTES
           and total + text_bytes <= SESSION_TEXT_MAX_BYTES then
           if tail_bytes > 1 then
             call('APPEND', think_key, sub(rest, -tail_bytes, -2))
-            if thinking_kept + 0 == 0 then
+            if kept == '0' then
               call('PEXPIRE', think_key, math.floor(META_MS * 4 / 3))
             end
           end
-          thinking_kept, total, is_rebuilt = thinking_kept + text_bytes, total + text_bytes, true
+          thinking_kept, total, is_rebuilt = thinking, format('%d', total + text_bytes), true
         end
-        thinking, thinking_seq = thinking + text_bytes, seq
       else
         at = text
-        if tail_bytes > 0 and text_kept + 0 == text + 0 and text_kept + text_bytes <= TEXT_MAX_BYTES
+        local kept = text_kept
+        text, text_seq = format('%d', text + text_bytes), seq
+        if tail_bytes > 0 and kept == at and kept + text_bytes <= TEXT_MAX_BYTES
           and total + text_bytes <= SESSION_TEXT_MAX_BYTES then
           if tail_bytes > 1 then
             call('APPEND', text_key, sub(rest, -tail_bytes, -2))
-            if text_kept + 0 == 0 then
+            if kept == '0' then
               call('PEXPIRE', text_key, math.floor(META_MS * 4 / 3))
             end
           end
           -- A delta with fields of its own (class o) has more than its text.
-          text_kept, total, is_rebuilt = text_kept + text_bytes, total + text_bytes, class ~= 'o'
+          text_kept, total, is_rebuilt = text, format('%d', total + text_bytes), class ~= 'o'
         end
-        text, text_seq = text + text_bytes, seq
       end
       at_member = ',"at":' .. at .. '}}'
     elseif class == 's' or class == 'e' then
@@ -78,36 +80,30 @@
   end
   local frame = '{"type":"text","seq":' .. seq .. ',"timestamp":' .. stamp .. rest .. at_member
 
-  -- The log holds what is above `lost`; when it should exist and does not, it has expired. Field `p`: the last seq before
-  -- this one that cannot be rebuilt, where that is not the one just before.
+  -- The log holds what is above `lost`; when it should exist and does not, it has expired.
+  local header = class .. ' ' .. bytes
+  if name ~= '' or plain then
+    header = header .. ' ' .. at .. ' ' .. text_bytes .. ' ' .. (plain or '') .. ' ' .. name
+  end
   local budget, must_go, is_added = LOG_MAX_EVICTIONS, head - LOG_MAX_MESSAGES, false
-  local is_short = name == '' and not plain
   if must_go > lost and head > lost + 1 then
     must_go = math.min(must_go, lost + budget)
     budget, lost = budget - (must_go - lost), must_go
-    if is_short then
-      is_added = call('XADD', LOG, 'NOMKSTREAM', 'MINID', '=', lost + 1, seq, 'c', class, 'b', bytes, 'f', frame)
-    else
-      is_added = call('XADD', LOG, 'NOMKSTREAM', 'MINID', '=', lost + 1, seq, 'c', class, 'b', bytes, 'f', frame,
-        'r', name, 'a', at, 'n', text_bytes, 'p', plain or '')
-    end
-  elseif head > lost + 1 and is_short then
-    is_added = call('XADD', LOG, 'NOMKSTREAM', seq, 'c', class, 'b', bytes, 'f', frame)
+    is_added = call('XADD', LOG, 'NOMKSTREAM', 'MINID', '=', lost + 1, seq, 'h', header, 'f', frame)
   elseif head > lost + 1 then
-    is_added = call('XADD', LOG, 'NOMKSTREAM', seq, 'c', class, 'b', bytes, 'f', frame,
-      'r', name, 'a', at, 'n', text_bytes, 'p', plain or '')
+    is_added = call('XADD', LOG, 'NOMKSTREAM', seq, 'h', header, 'f', frame)
   end
   if not is_added then
-    lost, freed, log_began = head - 1, bytes, true
-    call('XADD', LOG, seq, 'c', class, 'b', bytes, 'f', frame, 'r', name, 'a', at, 'n', text_bytes, 'p', plain or '')
+    lost, freed, log_began = head - 1, bytes + 0, true
+    call('XADD', LOG, seq, 'h', header, 'f', frame)
   end
 
-  -- The oldest go until those before the newest fit, at most `budget` of them. `b` is what had been appended before.
+  -- The oldest go until those before the newest fit, at most `budget` of them.
   if bytes - freed > LOG_MAX_BYTES then
     local first = lost + 1
     while true do
       local oldest = call('XRANGE', LOG, first, first)[1]
-      freed = oldest and tonumber(oldest[2][4]) or freed
+      freed = oldest and match(oldest[2][2], '^%a (%d+)') + 0 or freed
       if bytes - freed <= LOG_MAX_BYTES or budget == 0 or first == head then
         break
       end
@@ -118,7 +114,7 @@
       lost = first - 1
     end
   end
-  bytes = bytes + #frame
+  bytes = format('%d', bytes + #frame)
   if not is_rebuilt then
     plain = nil
   elseif not plain then

@@ -1,8 +1,7 @@
 -- The meta hash: which server wrote it (design.md 4 "epoch and fork"), how an epoch and a fork begin.
--- Fields: v epoch fork line forks inc head visible bytes freed lost ts gen owner state, `p:<name>` for each producer (their
--- number in `producers`), and what lib_runs says.
--- `line` is `<epoch>.<fork>`. `bytes` counts everything appended in this epoch, `freed` what is known to have left the log:
--- bytes - freed is never less than what the log holds. A tombstone's `inc` is `-`, which no server has.
+-- Fields: v epoch fork line forks inc log visible gen owner state, `p:<name>` for each producer (their number in
+-- `producers`), and what lib_runs says. `line` is `<epoch>.<fork>`. `log` is one field because every append reads and writes
+-- all of it. A tombstone's `inc` is `-`, which no server has.
 -- `visible` is written at the beginning only; where it is below head it means head (until a version that has replicas to wait
 -- for says otherwise).
 
@@ -17,8 +16,8 @@ end
 
 -- `forks` has one line a fork: id, base, then name and text length of every retained run; tabs between; oldest first.
 local function open_fork(meta, incarnation, nonces)
-  local stored = redis.call('HMGET', meta, 'forks', 'head', 'epoch', 'runs')
-  local fork = { fork_nonce(nonces), stored[2] }
+  local stored = redis.call('HMGET', meta, 'forks', 'log', 'epoch', 'runs')
+  local fork = { fork_nonce(nonces), (log_state(stored[2])) }
   for run in string.gmatch(stored[4] or '', '[^\n]+') do
     fork[#fork + 1] = run
     fork[#fork + 1] = string.match(redis.call('HGET', meta, 'r:' .. run), '^%a %d+ %d+ (%d+)')
@@ -36,8 +35,8 @@ end
 local function begin_epoch(meta, leftovers, incarnation, nonces, owner)
   local epoch, fork = epoch_nonce(nonces), fork_nonce(nonces)
   redis.call('DEL', meta, unpack(leftovers))
-  redis.call('HSET', meta, 'inc', incarnation, 'line', epoch .. '.' .. fork, 'head', '0', 'ts', '0', 'lost', '0',
-    'bytes', '0', 'freed', '0', 'v', '1', 'epoch', epoch, 'fork', fork, 'forks', fork .. '\t0', 'visible', '0',
+  redis.call('HSET', meta, 'inc', incarnation, 'line', epoch .. '.' .. fork, 'log', '0 0 0 0 0 0 0',
+    'v', '1', 'epoch', epoch, 'fork', fork, 'forks', fork .. '\t0', 'visible', '0',
     'gen', '0', 'state', 'live')
   if owner ~= '' then
     redis.call('HSET', meta, 'owner', owner)
@@ -49,7 +48,7 @@ end
 -- Returns 'live', 'deleted' or 'missing', and the server's incarnation when the caller named another one, else ''.
 -- With `leftovers` a missing meta is made.
 local function enter(meta, given, nonces, owner, leftovers)
-  local stored = redis.call('HMGET', meta, 'inc', 'head', 'state')
+  local stored = redis.call('HMGET', meta, 'inc', 'log', 'state')
   local server = given
   if stored[1] ~= given or VERIFY_EVERY_CALL then
     server = server_incarnation()

@@ -1,27 +1,30 @@
 -- Reading the log: entries as XRANGE gives them, ascending.
 
--- Highest seq that is gone for good; everything when the log expired.
-local function lost_seq(log, head, lost)
+-- Entries have two fields: `h`, `<class> <bytes appended before>` and where there is more to tell ` <at> <text bytes> <p> <run>`,
+-- and `f`, the frame. `p` is the last seq before this one that cannot be rebuilt, where that is not the one just before.
+
+-- Head, and the highest seq that is gone for good: everything when the log expired.
+local function bounds(log, state)
+  local head, _, lost = log_state(state)
+  head, lost = tonumber(head), tonumber(lost)
   if head > lost and redis.call('EXISTS', log) == 0 then
-    return head
+    return head, head
   end
-  return lost
+  return head, lost
 end
 
--- Highest seq, at most `lost`, that no run's text and no kept item can rebuild. `plain` and `void` as meta has them.
-local function void_seq(meta, log, head, lost, plain, void, now)
-  if not plain or lost == 0 then
-    return lost
+-- Highest seq, at most `lost`, that no run's text and no kept item can rebuild. `state` and `void` as meta has them.
+local function void_seq(meta, log, head, lost, state, void, now)
+  if lost == 0 then
+    return 0
   end
-  local known = lost
+  local known
   if lost < head then
-    local fields = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)[1][2]
-    if fields[13] == 'p' and fields[14] ~= '' then
-      known = tonumber(fields[14])
-    end
+    local header = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)[1][2][2]
+    known = tonumber(string.match(header, '^%a %d+ %d* %d* (%d+) ') or lost)
   else
-    local seq, until_seq = string.match(plain, '^(%d+) (%d+)')
-    known = tonumber(until_seq) == head and tonumber(seq) or head
+    local plain = select(6, log_state(state))
+    known = tonumber(plain)
   end
   known = math.max(known, tonumber(void or 0))
   if known < lost then
@@ -46,7 +49,7 @@ local function read_page(log, after, lost, head, max_bytes)
       break
     end
     for i = 1, #stored do
-      local size = #stored[i][2][6]
+      local size = #stored[i][2][4]
       if bytes + size > max_bytes and #entries > 0 then
         return entries
       end

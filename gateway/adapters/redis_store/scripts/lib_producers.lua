@@ -84,11 +84,11 @@ end
 
 -- A new epoch, above the one before; its numbers begin at 1. Returns it.
 local function new_epoch(meta, field, now_us)
-  local stored = redis.call('HMGET', meta, field, 'head')
+  local stored = redis.call('HMGET', meta, field, 'log')
   if not stored[1] then
     count_producer(meta)
   end
   local epoch = digits(math.max((stored[1] and tonumber(string.match(stored[1], '^%d+')) or 0) + 1, now_us))
-  redis.call('HSET', meta, field, epoch .. ' 0 @' .. stored[2] .. ' ')
+  redis.call('HSET', meta, field, epoch .. ' 0 @' .. (log_state(stored[2])) .. ' ')
   return epoch
 end

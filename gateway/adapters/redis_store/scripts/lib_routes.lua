@@ -69,15 +69,25 @@ local function tell(kind, meta, gateway, ...)
   redis.call('PUBLISH', 'rr:ch:' .. gateway, table.concat({ kind, string.sub(meta, 5, -7), ... }, '\n'))
 end
 
--- A gateway is kept in gws while a route names it, so that appends find it. Those whose lease ended are removed.
-local function keep_gateway(gws, gateway, lease, now)
-  local leases = redis.call('HGETALL', gws)
-  for i = 1, #leases, 2 do
-    if tonumber(leases[i + 1]) <= now then
-      redis.call('HDEL', gws, leases[i])
+-- A gateway is kept in gws while a route names it, so that appends find it: a string, a line `<lease ms> <gateway>` for each.
+-- Those whose lease ended go.
+local function store_gateways(gws, now, other_than, more)
+  local lines = {}
+  for lease, gateway in string.gmatch(redis.call('GET', gws) or '', '(%d+) ([^\n]+)') do
+    if gateway ~= other_than and tonumber(lease) > now then
+      lines[#lines + 1] = lease .. ' ' .. gateway
     end
   end
-  redis.call('HSET', gws, gateway, digits(lease))
+  lines[#lines + 1] = more
+  if #lines > 0 then
+    redis.call('SET', gws, table.concat(lines, '\n'), 'KEEPTTL')
+  else
+    redis.call('DEL', gws)
+  end
+end
+
+local function keep_gateway(gws, gateway, lease, now)
+  store_gateways(gws, now, gateway, digits(lease) .. ' ' .. gateway)
   redis.call('PEXPIRE', gws, math.floor(LEASE_MS * 4 / 3))
 end
 
@@ -87,5 +97,5 @@ local function drop_unused_gateway(gws, live, gateway)
       return
     end
   end
-  redis.call('HDEL', gws, gateway)
+  store_gateways(gws, 0, gateway)
 end

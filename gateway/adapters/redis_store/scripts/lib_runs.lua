@@ -4,13 +4,10 @@
 --   bytes of the prefix that is kept; epoch of its writer (0: none, it comes by pushes);
 -- `s:<run>` `<input offset> <last number> <gateway>` and after a newline the opaque state of its writer;
 -- `i:<run>`, `z:<run>` the payloads of run_start and run_end; `x:<run>` lines `<client>\t<seen seq>\t<seen at>` of its cuts;
--- `plain` `<seq> <until> <bytes>`: the last seq that neither a run's text nor a kept item can rebuild, as long as `until` is
---   the head (otherwise the head itself is such a seq), and the bytes of all kept texts;
 -- `void` the seq up to which nothing can be rebuilt any more, because a run or a kept item went.
 -- Texts are kept JSON-escaped in `text:<run>` and `think:<run>`; names as keys.py makes them.
 
 local STATE = '^(%a) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$'
-local PLAIN = '^(%d+) (%d+) (%d+)$'
 
 -- Scripts that the names of the runs are not known to derive the keys; they are in the session's slot.
 local function text_keys(meta, run)

@@ -12,6 +12,14 @@ local function server_incarnation()
   return string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
 end
 
+-- Field `log` of meta, the state of the log: `<head> <ts> <lost> <bytes> <freed> <plain> <kept>`. `ts` is the last timestamp,
+-- `lost` the highest seq that is gone; `bytes` counts everything appended in this epoch, `freed` what is known to have left
+-- the log: bytes - freed is never less than what it holds. `plain` is the last seq that neither a run's text nor a kept item
+-- can rebuild, `kept` the bytes of all kept texts. Returned as text, nothing without meta.
+local function log_state(text)
+  return string.match(text or '', '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+end
+
 -- Numbers as text without exponent: `..` alone writes 1e+14.
 local function digits(number)
   return string.format('%d', number)

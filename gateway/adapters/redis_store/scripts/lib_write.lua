@@ -8,25 +8,20 @@ local RUN = '^(%a) %d+ %d+ (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)( %d+ %d+)$'
 -- nil when there is no meta, a tombstone, or meta names another server: call `enter`, then again.
 -- `payload_head`: what frames of this session have between timestamp and payload.
 local function open_writer(meta, log, gws, incarnation, now, payload_head)
-  local stored = redis.call('HMGET', meta, 'inc', 'line', 'head', 'ts', 'lost', 'bytes', 'freed', 'plain')
+  local stored = redis.call('HMGET', meta, 'inc', 'line', 'log')
   if stored[1] ~= incarnation or not stored[3] or (VERIFY_EVERY_CALL and server_incarnation() ~= incarnation) then
     return nil
   end
+  local head, ts, lost, bytes, freed, plain, total = log_state(stored[3])
   local w = {
-    meta = meta, log = log, now_ms = now, payload_head = payload_head, line = stored[2], head = tonumber(stored[3]),
-    opened_head = tonumber(stored[3]),
-    stamp = digits(math.max(now, tonumber(stored[4]))), lost = tonumber(stored[5]), bytes = tonumber(stored[6]),
-    freed = tonumber(stored[7]), plain = false, total = 0, channels = {}, gateways = '', receivers = 0,
+    meta = meta, log = log, now_ms = now, payload_head = payload_head, line = stored[2], head = tonumber(head),
+    opened_head = tonumber(head), stamp = digits(math.max(now, tonumber(ts))), lost = tonumber(lost), bytes = bytes,
+    freed = tonumber(freed), plain = plain ~= head and plain, total = total, channels = {}, gateways = '', receivers = 0,
   }
-  if stored[8] then
-    local plain, plain_until, total = string.match(stored[8], PLAIN)
-    w.plain, w.total = plain_until == stored[3] and plain, tonumber(total)
-  end
-  local leases = redis.call('HGETALL', gws)
-  for i = 1, #leases, 2 do
-    if tonumber(leases[i + 1]) > now then
-      w.channels[#w.channels + 1] = 'rr:ch:' .. leases[i]
-      w.gateways = w.gateways .. '\n' .. leases[i]
+  for lease, gateway in string.gmatch(redis.call('GET', gws) or '', '(%d+) ([^\n]+)') do
+    if tonumber(lease) > now then
+      w.channels[#w.channels + 1] = 'rr:ch:' .. gateway
+      w.gateways = w.gateways .. '\n' .. gateway
     end
   end
   return w
@@ -55,8 +50,8 @@ end
 -- A script that has written nothing does not keep the log alive.
 local function close_writer(w)
   if w.head > w.opened_head then
-    redis.call('HSET', w.meta, 'head', digits(w.head), 'ts', w.stamp, 'lost', w.lost, 'bytes', w.bytes, 'freed', w.freed,
-      'plain', (w.plain or digits(w.head)) .. ' ' .. digits(w.head) .. ' ' .. digits(w.total))
+    redis.call('HSET', w.meta, 'log', table.concat({ digits(w.head), w.stamp, digits(w.lost), w.bytes, digits(w.freed),
+      w.plain or digits(w.head), w.total }, ' '))
     redis.call('PEXPIRE', w.log, LOG_STEP_MS * 4)
   end
   keep(w.meta, META_MS)

@@ -46,7 +46,7 @@ if state then
   store_run(META, run, state)
 else
   state = { writer = new_epoch(META, field, now_us), text = '0', thinking = '0', is_new = true }
-  w.total = w.total - begin_run(META, run, state.writer, digits(w.head + 1), now)
+  w.total = digits(w.total - begin_run(META, run, state.writer, digits(w.head + 1), now))
   write_message(w, 's', run, '0', ARGV[4], false)
 end
 redis.call('HSET', META, 's:' .. run, offset .. ' ' .. number .. ' ' .. gateway .. '\n' .. opaque)

@@ -16,8 +16,8 @@
 local META, CLIENTS, ROUTES, GWS, gateway = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[3]
 local now, now_us = clock()
 local state, report = enter(META, ARGV[1], ARGV[2], '', nil)
-local meta = state == 'live' and redis.call('HMGET', META, 'line', 'head') or { '', '0' }
-local answers = { report, meta[1], meta[2] }
+local meta = state == 'live' and redis.call('HMGET', META, 'line', 'log') or { '', '0' }
+local answers = { report, meta[1], (string.match(meta[2], '^%d+')) }
 local live = read_routes(ROUTES, now)
 local is_here = false
 

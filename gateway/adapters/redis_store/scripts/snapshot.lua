@@ -15,16 +15,15 @@
 -- include: lib_askrecord
 
 local META, LOG, KEPT = KEYS[1], KEYS[2], KEYS[3]
-local meta = redis.call('HMGET', META, 'inc', 'epoch', 'head', 'lost', 'forks', 'state', 'plain', 'void')
-if not meta[1] or not meta[3] or meta[6] == 'deleted' then
+local meta = redis.call('HMGET', META, 'inc', 'epoch', 'log', 'forks', 'state', 'void')
+if not meta[1] or not meta[3] or meta[5] == 'deleted' then
   return { 'm' }
 end
 if (meta[1] ~= ARGV[1] or VERIFY_EVERY_CALL) and meta[1] ~= server_incarnation() then
   return { 's' }
 end
 local now = clock()
-local head = tonumber(meta[3])
-local lost = lost_seq(LOG, head, tonumber(meta[4]))
+local head, lost = bounds(LOG, meta[3])
 
 -- Runs that lie wholly in the log need nothing. A text goes up to the first of its frames that is retained.
 local runs, sought, tracks = {}, {}, 0
@@ -48,10 +47,10 @@ while tracks > 0 and position < head do
     break
   end
   for i = 1, #entries do
-    local fields = entries[i][2]
-    local its, track = sought[fields[8] or ''], fields[2] == 't' and 'thinking' or 'text'
-    if its and its[track] and fields[10] ~= '' then
-      its.state[track], its[track], tracks = fields[10], nil, tracks - 1
+    local class, at, name = string.match(entries[i][2][2], '^(%a) %d+ (%d+) %d* %d* (.*)$')
+    local its, track = sought[name or ''], class == 't' and 'thinking' or 'text'
+    if its and its[track] then
+      its.state[track], its[track], tracks = at, nil, tracks - 1
     end
   end
   position = tonumber(string.match(entries[#entries][1], '^%d+'))
@@ -84,8 +83,8 @@ for i, item in ipairs(items) do
   kept[2 * i - 1], kept[2 * i] = item.seq, item.frame
 end
 return {
-  table.concat({ 'p', meta[2], meta[3], digits(lost), digits(void_seq(META, LOG, head, lost, meta[7], meta[8], now)) }, '\n'),
-  meta[5],
+  table.concat({ 'p', meta[2], digits(head), digits(lost), digits(void_seq(META, LOG, head, lost, meta[3], meta[6], now)) }, '\n'),
+  meta[4],
   briefs,
   kept,
 }
