@@ -1,7 +1,7 @@
 """Many producers in one process: chat-completion chunks, each in a TCP segment of its own, evenly spread over runs.
 
 Each token begins with `t=<monotonic nanoseconds>;`, so that readers on the same machine can tell how old it is. Talks
-JSON lines: `{"do": "run", "seconds": S, "rate": R}` sends R tokens a second to each run; the end of standard input ends all.
+JSON lines: `{"do": "run", "seconds": S, "rate": R}` sends R tokens a second to each run; the end of its input ends all.
 """
 
 import argparse

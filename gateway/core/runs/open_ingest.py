@@ -201,6 +201,11 @@ class OpenIngest:
             self._is_retiring = True
             self._tell_stop()
 
+    def close(self) -> None:
+        """Its request is over, however that came: what is under way is appended, then its task ends. Idempotent."""
+        self._is_closing = True
+        self._wake()
+
     async def conclude(self) -> RelayError:
         """After `on_stop`: what the producer is told. Everything read before a drain is in the log then."""
         if self._failure is None:
@@ -251,8 +256,7 @@ class OpenIngest:
 
     async def _drained(self) -> None:
         """Everything that can be appended is; never cancelled half-way by who waits."""
-        self._is_closing = True
-        self._wake()
+        self.close()
         await asyncio.wait([self._task])
 
     # ---- what is told ----------------------------------------------------------------------------------------------

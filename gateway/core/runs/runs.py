@@ -119,6 +119,7 @@ class Runs:
         try:
             yield
         finally:
+            ingest.close()
             now = self._parts.clock()
             self._recent.appendleft(_described(held, now) | {"ended_seconds": now})
             if self.open.get(key) is held:

@@ -218,6 +218,15 @@ async def test_a_run_that_is_not_there_is_404(gateway: ServedRuns, path: str) ->
     assert (404, "not_found") == (status, answer["error"]["code"])
 
 
+async def test_an_empty_body_is_an_empty_run(gateway: ServedRuns, store: FakeRuns) -> None:
+    """Text is complete wherever it ends."""
+    async with aiohttp.ClientSession() as http, http.post(gateway.url + BASE + "/stream") as response:
+        answer = await response.json()
+
+    assert (200, "complete", 0) == (response.status, answer["reason"], answer["bytes"])
+    assert ["run_start", "run_end"] == store.kinds()
+
+
 async def test_tokens_have_a_limit(gateway: ServedRuns) -> None:
     """At n they are taken, at n + 1 not."""
     fits = await ask(gateway, "POST", BASE + "/tokens", {"text": "x" * 16_384})

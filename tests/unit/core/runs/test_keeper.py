@@ -1,4 +1,4 @@
-"""Unit tests of gateway.core.runs.keeper and of what operators see: rhythm, leases, recent runs."""
+"""Unit tests of gateway.core.runs.keeper: leases of silent streams, lost notices, and who watches."""
 
 import asyncio
 import json
@@ -7,84 +7,142 @@ from typing import Any, cast
 import pytest
 
 from gateway.core.runs.keeper import Keeper
-from gateway.core.runs.runs import MAX_RECENT, Runs
-from gateway.domain.wire.bus import BusKind, decode_fields
-from tests.unit.core.fake_bus import FakeBus
+from gateway.core.runs.runs import Runs
+from gateway.domain.streams.segment import SegmentMode, SegmentOptions
+from gateway.domain.wire.errors import ErrorCode
+from gateway.ports import Bus, EndedBy, Inbox, StopRun
 from tests.unit.core.runs.fake_runs import FakeRuns
-from tests.unit.core.runs.runs_stage import Producer, make_parts, stream
+from tests.unit.core.runs.runs_stage import REF, RUN, Producer, make_parts, make_runs, stream
+from tests.unit.core.stage import settle
 
 pytestmark = pytest.mark.looptime
 
+RAW = SegmentOptions(SegmentMode.RAW)
+LEASE_SECONDS = 9.0
 
-def make_keeper(store: FakeRuns, **settings: Any) -> tuple[Keeper, Runs, FakeBus]:
-    parts, bus = make_parts(store, **settings), FakeBus()
+
+class FakeInbox:
+    def __init__(self) -> None:
+        self.items: list[dict[str, Any]] = []
+
+    async def deposit(self, _tenant: str, _shard: int, items: list[bytes]) -> bool:
+        self.items += [json.loads(item) for item in items]
+        return True
+
+
+class SilentBus:
+    def publish(self, *_: object) -> None: ...
+
+
+def keep(store: FakeRuns) -> tuple[Runs, Keeper, FakeInbox]:
+    parts, inbox = make_parts(store, lease_seconds=LEASE_SECONDS), FakeInbox()
     runs = Runs(parts)
-    return Keeper(parts, runs, cast("Any", None), bus, shards=4, wall_clock=lambda: 1.8e9), runs, bus
+    bus = cast("Bus", SilentBus())
+    return runs, Keeper(parts, runs, cast("Inbox", inbox), bus, shards=4, wall_clock=lambda: 1.5), inbox
 
 
-def line(text: str) -> bytes:
-    return json.dumps({"text": text}).encode() + b"\n"
-
-
-def rhythms(bus: FakeBus) -> list[dict[str, Any]]:
-    notices = [message for _, message in bus.published if message.startswith(BusKind.RHYTHM.value)]
-    return [json.loads(decode_fields(notice)[1]) for notice in notices]
-
-
-async def test_the_rhythm_is_told_once_a_second_to_who_watches() -> None:
+async def test_only_silent_streams_renew_their_lease() -> None:
+    """Every append does it as well."""
     store = FakeRuns()
-    keeper, runs, bus = make_keeper(store)
-    async with Producer(runs, stream()) as ingest:
-        for _ in range(15):
-            ingest.feed(line("x"))
-            await asyncio.sleep(0.1)
-            keeper.look()
-        await ingest.finish()
-
-    told = rhythms(bus)
-    assert [(entry["run"], entry["kind"]) for entry in told] == [("r7", "rhythm")]
-    assert told[0]["tokens_per_s"] == pytest.approx(10, abs=1)
-    assert told[0]["gap_ms"] == pytest.approx(100, abs=10)
-
-
-async def test_nobody_watches_nothing_is_told() -> None:
-    store = FakeRuns()
-    store.is_live = False
-    keeper, runs, bus = make_keeper(store)
-    async with Producer(runs, stream()) as ingest:
-        ingest.feed(line("x"))
-        await asyncio.sleep(1.5)
+    runs, keeper, _ = keep(store)
+    async with Producer(runs, stream(segment=RAW)) as ingest:
         keeper.look()
-        await ingest.finish()
+        await settle()
+        at_once = list(store.renewed)
+        await asyncio.sleep(LEASE_SECONDS / 3)
+        keeper.look()
+        await settle()
+        silent = list(store.renewed)
+        await asyncio.sleep(LEASE_SECONDS / 3)
+        ingest.feed(b'{"text":"x"}\n')
+        await settle()
+        keeper.look()
+        await settle()
 
-    assert not bus.published
+        assert ([], [ingest.epoch], [ingest.epoch]) == (at_once, silent, store.renewed)
 
 
-async def test_a_run_is_reported_while_it_is_open_and_a_while_after() -> None:
+@pytest.mark.parametrize(
+    ("what", "code", "reason"),
+    [
+        ("stopped", ErrorCode.FENCED, "interrupted"),
+        ("forgotten", ErrorCode.PRODUCER_UNKNOWN, None),
+        ("attached", ErrorCode.FENCED, "epoch"),
+    ],
+)
+async def test_a_silent_stream_whose_notice_was_lost_is_found(what: str, code: ErrorCode, reason: str | None) -> None:
+    """By its renewal."""
     store = FakeRuns()
-    runs = Runs(make_parts(store))
+    runs, keeper, _ = keep(store)
+    producer = Producer(runs, stream())
+    async with producer as ingest:
+        match what:
+            case "stopped":
+                store.stop(StopRun(REF, RUN, EndedBy.INTERRUPTED))
+            case "forgotten":
+                store.forget()
+            case _:
+                await make_runs(store, "gw-2").attach(REF, RUN)
+        await asyncio.sleep(LEASE_SECONDS / 3)
+        keeper.look()
+        await settle()
+
+        assert producer.is_told
+        error = await ingest.conclude()
+        assert (code, reason) == (error.code, error.details.get("reason"))
+
+
+async def test_redis_away_is_no_reason_to_stop() -> None:
+    """The next look tries again."""
+    store = FakeRuns()
+    runs, keeper, _ = keep(store)
     async with Producer(runs, stream()) as ingest:
-        ingest.feed(line("a"))
-        await asyncio.sleep(4)
-        ingest.feed(line("b") + line("c"))
-        (row,) = runs.report()
-        assert (row["state"], row["tokens"], row["stalls"]) == ("open", 3, 1)
-        assert "ended_seconds" not in row
-        await ingest.finish()
-    await asyncio.sleep(2)
+        await asyncio.sleep(LEASE_SECONDS / 3)
+        store.is_down = True
+        keeper.look()
+        await settle()
+        store.is_down = False
+        keeper.look()
+        await settle()
 
-    (row,) = runs.report()
-    assert (row["state"], row["ended_seconds"], row["run"]) == ("incomplete", 2.0, "r7")
+        assert ingest.is_open
+        assert [ingest.epoch] == store.renewed
 
 
-async def test_only_so_many_ended_runs_are_remembered() -> None:
-    runs = Runs(make_parts(FakeRuns()))
-    first = Producer(runs, stream())
-    async with first as ingest:
-        await ingest.break_off()
-    for _ in range(MAX_RECENT):
-        first._holding = runs.holding(ingest, first.request)
-        first._holding.__enter__()
-        first._holding.__exit__(None, None, None)
+async def test_nobody_watching_is_told_once_after_the_grace() -> None:
+    """And again when everybody left a second time."""
+    store = FakeRuns()
+    runs, keeper, inbox = keep(store)
+    async with Producer(runs, stream(segment=RAW, viewers_grace_seconds=5.0, traceparent="00-t")) as ingest:
 
-    assert [row["state"] for row in runs.report()] == ["broken_off"] * MAX_RECENT
+        async def append(*, is_live: bool) -> None:
+            store.is_live = is_live
+            ingest.feed(b'{"text":"x"}\n')
+            await settle()
+
+        await append(is_live=False)
+        await asyncio.sleep(4.9)
+        keeper.look()
+        await settle()
+        before = len(inbox.items)
+        await asyncio.sleep(0.2)
+        for _ in range(3):
+            keeper.look()
+            await settle()
+        once = len(inbox.items)
+        await append(is_live=True)
+        keeper.look()
+        await append(is_live=False)
+        await asyncio.sleep(5.1)
+        keeper.look()
+        await settle()
+
+    assert (0, 1, 2) == (before, once, len(inbox.items))
+    assert {
+        "kind": "viewers",
+        "run": RUN,
+        "payload": {"viewers": 0},
+        "traceparent": "00-t",
+        "timestamp": 1500,
+    }.items() <= (inbox.items[0].items())
+    assert inbox.items[0]["id"] != inbox.items[1]["id"]

@@ -1,0 +1,113 @@
+"""Unit tests of gateway.core.runs.runs: starting, going on, and what else a run can be asked."""
+
+import asyncio
+
+import pytest
+
+from gateway.core.runs import runs as runs_module
+from gateway.domain.streams.dialects import DialectName
+from gateway.domain.streams.pieces import EndReason
+from gateway.domain.streams.run_options import RunOptions, options_of
+from gateway.domain.streams.segment import SegmentMode, SegmentOptions
+from gateway.domain.wire.errors import ErrorCode, RelayError
+from gateway.domain.wire.frames import encode_json
+from tests.unit.core.runs.fake_runs import FakeRuns
+from tests.unit.core.runs.runs_stage import REF, RUN, Producer, make_runs, stream
+from tests.unit.core.stage import settle
+
+pytestmark = pytest.mark.looptime
+
+RAW = SegmentOptions(SegmentMode.RAW)
+
+
+@pytest.mark.parametrize(
+    "segment",
+    [
+        SegmentOptions(),
+        SegmentOptions(SegmentMode.PATTERN, pattern=r"\n\n", max_bytes=64, first_immediately=False),
+        SegmentOptions(tokens=3, max_delay_ms=0),
+    ],
+)
+@pytest.mark.parametrize("dialect", [None, *DialectName])
+def test_options_are_read_back_from_the_run_start(dialect: DialectName | None, segment: SegmentOptions) -> None:
+    """Whoever goes on cuts as it was begun."""
+    options = RunOptions(dialect, segment)
+
+    assert options == options_of(encode_json(options.start_payload("r7")))
+
+
+@pytest.mark.parametrize(
+    "body", [b"{}", b'{"kind":"run_start","run":"r"}', b'{"dialect":"x","segment":{}}', b"nonsense"]
+)
+def test_a_run_start_of_somebody_else_has_no_options(body: bytes) -> None:
+    """It came by a push."""
+    assert options_of(body) is None
+
+
+async def test_a_start_whose_answer_was_lost_is_our_own() -> None:
+    """Nobody else holds it and nothing was written: it goes on."""
+    store = FakeRuns()
+    store.fates = ["lost"]
+    async with Producer(make_runs(store), stream(segment=RAW)) as ingest:
+        ingest.feed(b'{"text":"x"}\n{"event":"end"}\n')
+        report = await ingest.finish()
+
+    assert ("complete", 1) == (report["reason"], store.kinds().count("run_start"))
+
+
+async def test_a_second_stream_of_a_run_at_one_gateway_ends_the_first() -> None:
+    """At once: it is fenced."""
+    store = FakeRuns()
+    runs = make_runs(store)
+    first = Producer(runs, stream(segment=RAW))
+    async with first as old:
+        old.feed(b'{"text":"one "}\n')
+        await settle()
+        attached = await runs.attach(REF, RUN)
+        was_told = first.is_told
+        async with Producer(runs, stream(epoch=attached["epoch"])) as new:
+            new.feed(b'{"text":"two"}\n{"event":"end"}\n')
+            await new.finish()
+
+        assert was_told
+        assert (await old.conclude()).details["reason"] == "epoch"
+    assert ("one two", "") == store.texts()
+    assert not runs.open
+
+
+async def test_streams_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At n they are taken; n + 1 is told to try another gateway."""
+    monkeypatch.setattr(runs_module, "MAX_OPEN", 1)
+    store = FakeRuns()
+    runs = make_runs(store)
+    async with Producer(runs, stream()):
+        with pytest.raises(RelayError) as caught:
+            await runs.begin(stream())
+
+    assert caught.value.code is ErrorCode.BUSY
+
+
+async def test_end_flushes_what_is_held_and_has_the_digest_of_all() -> None:
+    """Of a stream whose producer is gone, by a request of its own."""
+    store = FakeRuns()
+    async with Producer(make_runs(store), stream(segment=SegmentOptions(first_immediately=False))) as ingest:
+        ingest.feed(b'{"thinking":"hm"}\n{"text":"part"}\n')
+        await ingest.break_off()
+    ended = await make_runs(store, "gw-2").end(REF, RUN, EndReason.FAILED, None, "the model is gone")
+
+    assert ("failed", 4, "the model is gone") == (ended["reason"], ended["bytes"], ended["problem"])
+    assert store.payloads[-1]["reasoning"]["bytes"] == 2
+    assert store.payloads[-1]["sha256"] is not None
+
+
+async def test_a_handler_that_fails_leaves_no_task() -> None:
+    """Whatever happens inside `holding`."""
+    store = FakeRuns()
+    runs = make_runs(store)
+    request = stream()
+    ingest = await runs.begin(request)
+    with pytest.raises(KeyError), runs.holding(ingest, request):
+        raise KeyError("a bug")
+    await settle()
+
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "run-appends"]
