@@ -56,6 +56,7 @@ class KeptInput:
 
     async def read_from(self, offset: int) -> AsyncIterator[bytes]:
         """To the end, as it comes. Raises InputGone."""
+        yield b""  # aiohttp sends a head with the first part of a body: the run begins now, not with its first token
         while True:
             if offset < self.first:
                 raise InputGone(f"the input before {self.first} is no longer held, {offset} was asked for")

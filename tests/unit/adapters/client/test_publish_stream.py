@@ -52,6 +52,24 @@ async def test_a_text_is_published_as_it_comes() -> None:
     assert result.answer["bytes"] == len(said(20).encode())
 
 
+async def test_the_run_begins_before_its_first_token() -> None:
+    """Readers see that the agent is at work."""
+    store = FakeRuns()
+    first_token = asyncio.Event()
+
+    async def slow() -> AsyncIterator[str]:
+        await first_token.wait()
+        yield "at last"
+
+    async with serving_runs(store) as gateways:
+        publishing = asyncio.ensure_future(publish(gateways, slow()))
+        await until(lambda: store.kinds() == ["run_start"])
+        first_token.set()
+        await publishing
+
+    assert store.texts()[0] == "at last"
+
+
 async def test_a_gateway_that_goes_away_is_left_for_the_next_one() -> None:
     """At a random moment, in the middle of a provider's stream."""
     for seed in range(4):
