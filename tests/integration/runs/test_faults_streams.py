@@ -5,6 +5,7 @@ Each test prints its seed; FAULT_SEED repeats it.
 
 import asyncio
 import hashlib
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +17,8 @@ from gateway.adapters.client.settings import BackoffSettings, StreamSettings
 from loadtest.processes import Gateway
 from loadtest.stage import Stage, assert_flawless
 from tests.integration.runs.recordings import OPTIONS, Recording, chunks, own, shared
+from tests.integration.runs.requests import ask, in_log, port_of
+from tests.unit.adapters.http.serving_runs import RawStream
 
 QUICK = StreamSettings(BackoffSettings(0.02, 0.2), request_seconds=6, give_up_seconds=20)
 RUN_SECONDS = 1.0
@@ -216,3 +219,74 @@ async def test_lost_writes_of_a_fail_over_are_sent_again(stage: Stage) -> None:
     assert recording.text == shown["texts"]["r"]
     assert result.lost_writes >= 1
     assert hashlib.sha256(recording.text.encode()).hexdigest() == result.answer["sha256"]
+
+
+@pytest.mark.fault
+async def test_a_short_outage_of_redis_is_bridged(stage: Stage) -> None:
+    """The producer notices nothing but back-pressure."""
+    proxy = await stage.proxy(stage.server())
+    gateways = await stage.start_gateways(2, proxy.url)
+    [recording] = [recording for recording in own() if recording.name.startswith("long-answer")]
+    strike = asyncio.Event()
+    publishing = asyncio.create_task(publish(stage, gateways[:1], "s", recording, "tokens", share=0.3, fault=strike))
+    await strike.wait()
+    proxy.stall()
+    proxy.cut()
+    await asyncio.sleep(1)
+    proxy.heal()
+    result = await publishing
+
+    name = await seat(stage, "s", gateways[1:])
+    await assert_whole(stage, name, result, recording)
+    assert (result.reason, result.attaches) == ("complete", 0)
+
+
+@pytest.mark.fault
+async def test_a_long_outage_is_told_with_the_place_to_go_on(stage: Stage) -> None:
+    """503 after the deadline, never silence; what it says of the offset holds afterwards."""
+    proxy = await stage.proxy(stage.server())
+    settings = {"redis__deadline_seconds": "1", "redis__call_timeout_seconds": "0.5"}
+    gateways = await stage.start_gateways(2, proxy.url, **settings)
+    path = "/v1/sessions/s/runs/r"
+    async with RawStream.open(port_of(gateways[0]), f"{path}/stream?dialect=ndjson&segment=raw") as stream:
+        stream.send(b'{"text":"one "}\n')
+        await in_log(gateways[1], "s", 4)
+        proxy.stall()
+        proxy.cut()
+        stream.send(b'{"text":"two"}\n')
+        async with asyncio.timeout(5):
+            status, head, body = await stream.answer()
+    proxy.heal()
+    error = json.loads(body)["error"]
+    async with asyncio.timeout(10):
+        while True:
+            attached, place = await ask(gateways[1], "POST", f"{path}/attach", {})
+            if attached == 200:
+                break
+            await asyncio.sleep(0.1)
+    where = f"{path}/stream?dialect=ndjson&epoch={place['epoch']}&offset={place['offset']}"
+    async with RawStream.open(port_of(gateways[1]), where) as stream:
+        stream.send((b'{"text":"one "}\n{"text":"two"}\n{"event":"end"}\n')[place["offset"] :])
+        stream.end()
+        _, _, report = await stream.answer()
+
+    assert (503, "unavailable", True) == (status, error["code"], error["retryable"])
+    assert b"retry-after" in head.lower()
+    assert error["details"]["offset"] == 16 <= place["offset"]
+    assert hashlib.sha256(b"one two").hexdigest() == json.loads(report)["sha256"]
+
+
+@pytest.mark.fault
+async def test_tokens_go_on_when_the_gateway_that_holds_some_is_killed(stage: Stage) -> None:
+    """What it held is in the run's state: the next gateway's token carries it along."""
+    gateways = await stage.start_gateways(2, stage.server().url)
+    options = "segment=tokens&first=0&max_delay_ms=10000"
+    path = "/v1/sessions/s/runs/r"
+    _, held = await ask(gateways[0], "POST", f"{path}/tokens?{options}", {"text": "held by the dead "})
+    await gateways[0].kill()
+    await ask(gateways[1], "POST", f"{path}/tokens", {"text": "and said by the living", "offset": held["offset"]})
+    status, ended = await ask(gateways[1], "POST", f"{path}/end", {})
+
+    text = "held by the dead and said by the living"
+    assert held["held_bytes"] == held["offset"] == 17
+    assert (200, hashlib.sha256(text.encode()).hexdigest()) == (status, ended["sha256"])

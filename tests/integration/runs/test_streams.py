@@ -5,16 +5,15 @@ import hashlib
 import json
 import random
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
 
 from gateway.adapters.client.publish_stream import publish_stream
-from loadtest.plain_http import HttpConnection
 from loadtest.processes import Gateway
 from loadtest.stage import Stage, assert_flawless
 from tests.integration.runs.recordings import OPTIONS, Recording, chunks, own, shared
+from tests.integration.runs.requests import ask, in_log, path, port_of
 from tests.unit.adapters.http.serving_runs import RawStream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -31,25 +30,6 @@ def line(text: str) -> bytes:
     return json.dumps({"text": text}).encode() + b"\n"
 
 
-def path(session: str, run: str = "r", what: str = "") -> str:
-    return f"/v1/sessions/{session}/runs/{run}{what}"
-
-
-async def ask(gateway: Gateway, method: str, where: str, body: Any = None) -> tuple[int, Any]:
-    connection = HttpConnection(gateway.url)
-    try:
-        answer = await connection.ask(method, where, body)
-    finally:
-        connection.close()
-    return answer.status, answer.json()
-
-
-def port(gateway: Gateway) -> int:
-    found = urlsplit(gateway.url).port
-    assert found is not None
-    return found
-
-
 async def seat(stage: Stage, session: str, *gateways: Gateway, **fields: Any) -> str:
     name = f"reader of {session}"
     urls = [gateway.url for gateway in gateways]
@@ -64,16 +44,6 @@ async def texts(stage: Stage, name: str, seq: int, run: str = "r") -> tuple[str,
     assert_flawless(await stage.witness.judge(names=[name]))
     shown = await stage.witness.ask("texts", name=name)
     return shown["texts"].get(run, ""), shown["thinking"].get(run, "")
-
-
-async def in_log(gateway: Gateway, session: str, size: int, run: str = "r") -> dict[str, Any]:
-    """The run, once so many bytes of its text are in the log."""
-    async with asyncio.timeout(10):
-        while True:
-            status, info = await ask(gateway, "GET", path(session, run))
-            if status == 200 and info["bytes"] >= size:
-                return dict(info)
-            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("mode", OPTIONS)
@@ -152,7 +122,7 @@ async def test_runs_of_one_session_never_mix(shared_stage: Stage, gateways: list
 async def test_an_interrupt_reaches_a_silent_producer(shared_stage: Stage, gateways: list[Gateway], seed: int) -> None:
     """It sends nothing; its request at the other gateway ends within a second, with what the user had seen."""
     session = f"interrupt-{seed}"
-    async with RawStream.open(port(gateways[0]), path(session, what="/stream?dialect=ndjson")) as stream:
+    async with RawStream.open(port_of(gateways[0]), path(session, what="/stream?dialect=ndjson")) as stream:
         stream.send(line("so far"))
         info = await in_log(gateways[1], session, 6)
         seen = {"seq": info["last_seq"], "at": 2}
@@ -170,7 +140,7 @@ async def test_cancel_ends_it_for_everybody(shared_stage: Stage, gateways: list[
     """The stream's producer, the readers, and whoever asks again."""
     session = f"cancel-{seed}"
     name = await seat(shared_stage, session, gateways[1])
-    async with RawStream.open(port(gateways[0]), path(session, what="/stream?dialect=ndjson")) as stream:
+    async with RawStream.open(port_of(gateways[0]), path(session, what="/stream?dialect=ndjson")) as stream:
         stream.send(line("so far"))
         await in_log(gateways[1], session, 6)
         status, cancelled = await ask(gateways[1], "POST", path(session, what="/cancel"), {"reason": "enough"})
@@ -192,12 +162,12 @@ async def test_a_replaced_producer_is_fenced(shared_stage: Stage, gateways: list
     name = await seat(shared_stage, session, *gateways)
     first_text = "one "
     stream_path = path(session, what="/stream?dialect=ndjson&segment=raw")
-    async with RawStream.open(port(gateways[0]), stream_path) as old:
+    async with RawStream.open(port_of(gateways[0]), stream_path) as old:
         old.send(line(first_text))
         await in_log(gateways[1], session, 4)
         _, attached = await ask(gateways[1], "POST", path(session, what="/attach"), {})
         where = f"{stream_path}&epoch={attached['epoch']}&offset={attached['offset']}"
-        async with RawStream.open(port(gateways[1]), where) as new:
+        async with RawStream.open(port_of(gateways[1]), where) as new:
             new.send(line("two"))
             await in_log(gateways[1], session, 7)
             old.send(line("never"))
@@ -240,7 +210,7 @@ async def test_a_silent_stream_stays_open_and_a_lost_producer_does_not(
     """An open request renews the lease by itself; without one the sweep ends the run as abandoned."""
     session = f"lease-{seed}"
     name = await seat(shared_stage, session, gateways[1])
-    async with RawStream.open(port(gateways[0]), path(session, what="/stream?dialect=ndjson")) as stream:
+    async with RawStream.open(port_of(gateways[0]), path(session, what="/stream?dialect=ndjson")) as stream:
         stream.send(line("thinking "))
         await in_log(gateways[1], session, 9)
         await asyncio.sleep(5)
@@ -263,7 +233,7 @@ async def test_open_streams_are_listed_for_the_operator(
 ) -> None:
     """With their figures, and as a gauge."""
     session = f"list-{seed}"
-    async with RawStream.open(port(gateways[0]), path(session, what="/stream?dialect=ndjson")) as stream:
+    async with RawStream.open(port_of(gateways[0]), path(session, what="/stream?dialect=ndjson")) as stream:
         stream.send(line("so far"))
         await in_log(gateways[0], session, 6)
         runs = (await gateways[0].admin("/admin/runs")).json()["runs"]
@@ -279,7 +249,7 @@ async def test_nobody_watching_is_told_to_the_agent(shared_stage: Stage, gateway
     session = f"viewers-{seed}"
     where = path(session, what="/stream?dialect=ndjson&segment=raw&viewers_grace=0.5")
     items: list[dict[str, Any]] = []
-    async with RawStream.open(port(gateways[0]), where) as stream:
+    async with RawStream.open(port_of(gateways[0]), where) as stream:
         async with asyncio.timeout(15):
             while not items:
                 stream.send(line("more "))
