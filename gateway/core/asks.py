@@ -6,6 +6,7 @@ answer an ask for somebody whom it does not name. Called by the asks API and by 
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, Protocol, assert_never
 
 import msgspec
@@ -112,10 +113,14 @@ class Asks:
     async def find(self, session: SessionRef, ask: AskId, wait_seconds: float = 0.0) -> AskInfo:
         """What has become of it; with `wait_seconds` as soon as it is resolved. Still open at the end: as it is."""
         seconds = min(max(0.0, wait_seconds), MAX_WAIT_SECONDS)
-        with self.waits.waiting((session.key, ask), self.clock, seconds) as wait:
+        place = (session.key, ask)
+        is_watching = False
+        with self.waits.waiting(place, self.clock, seconds) as wait:
             while True:
-                watcher = None if wait.is_over else self.gateway
-                info = await self.attempts.answer(lambda watcher=watcher: self.exchange.ask(session, ask, watcher))  # type: ignore[misc]
+                leaves = wait.is_over and is_watching and self.waits.count(place) == 1
+                is_watching = not wait.is_over
+                call = partial(self.exchange.ask, session, ask, self.gateway if is_watching or leaves else None)
+                info = await self.attempts.answer(partial(call, leaves=leaves))
                 if info is None:
                     raise _refusal(AskRefusal.NOT_FOUND)
                 if info.status is not AskStatus.OPEN or not await wait.next_look():

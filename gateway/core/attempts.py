@@ -7,6 +7,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar
 
 from gateway.core.refusals import GivenUp
@@ -57,14 +58,13 @@ class Attempts:
         """Note a deadline (Deadlines.note), then write the state that it is for; again when the note was too old by
         then. The answer may be stale still. Raises RelayError UNAVAILABLE.
         """
-        was_unknown = False
-        for _ in range(STALE_NOTES):
-            due_ms = await self.answer(note)
-            outcome, is_unknown = await self.until(lambda due_ms=due_ms: call(due_ms))  # type: ignore[misc]
+        was_unknown, attempt = False, 0
+        while True:
+            attempt += 1
+            outcome, is_unknown = await self.until(partial(call, await self.answer(note)))
             was_unknown = was_unknown or is_unknown
-            if not is_stale(outcome):
-                break
-        return outcome, was_unknown
+            if attempt == STALE_NOTES or not is_stale(outcome):
+                return outcome, was_unknown
 
     async def answer(self, call: Callable[[], Awaitable[_T]]) -> _T:
         """For calls where it does not matter how often they took effect."""

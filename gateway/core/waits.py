@@ -24,6 +24,9 @@ class Waits(Generic[_K]):
     def __len__(self) -> int:
         return sum(map(len, self._events.values()))
 
+    def count(self, thing: _K) -> int:
+        return len(self._events.get(thing, ()))
+
     def notify(self, thing: _K) -> None:
         """Called from the bus: never blocks."""
         for event in self._events.get(thing, ()):

@@ -6,7 +6,7 @@ at a time does it for a tenant (preference only). Must never hold more items tha
 
 import asyncio
 import random
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -30,6 +30,8 @@ HELD_ITEMS: Final = 64
 LEASE_SECONDS: Final = 30.0
 """A gateway that died holds its items so long."""
 EXTEND_SECONDS: Final = 10.0
+MAX_REMEMBERED: Final = 10_000
+"""Ids of delivered items of one tenant; about 1 MiB."""
 WAIT_SECONDS: Final = 20.0
 """Of one long poll."""
 PAUSE_SECONDS: Final = 1.0
@@ -89,6 +91,8 @@ class _Courier:
     tenant: Tenant
     lanes: dict[str, deque[_Letter]] = field(default_factory=dict)
     """Session -> what waits for its turn; the first one is under way."""
+    done: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    """Ids of items that were delivered from here: a repeat need not bother the receiver."""
     room: asyncio.Condition = field(default_factory=asyncio.Condition)
     turns: asyncio.Semaphore = field(init=False)
 
@@ -177,6 +181,10 @@ class _Courier:
 
     async def _deliver(self, letter: _Letter) -> None:
         """Returns when it is acknowledged or buried; if Redis did not hear that, it comes again."""
+        if letter.head.id in self.done:
+            self.hooks.measures.webhook_items["repeated"] += 1
+            await self._ack(letter)
+            return
         attempts = letter.receiver.attempts
         detail = ""
         for attempt in range(1, attempts + 1):
@@ -190,7 +198,9 @@ class _Courier:
                 )
             self.hooks.measures.webhook_posts[posted.outcome.value] += 1
             if posted.outcome is PostOutcome.OK:
-                await self._end(letter, None)
+                self._remember(letter.head.id)
+                if await self._ack(letter):
+                    self.hooks.measures.webhook_items["delivered"] += 1
                 return
             detail = posted.detail
             if attempt == 1:
@@ -200,18 +210,29 @@ class _Courier:
             if attempt < attempts:
                 await asyncio.sleep(self._pause_seconds(attempt, posted.after_seconds))
         log.error("webhook_gave_up", receiver=letter.receiver.name, detail=detail, trace_id=self._trace(letter))
-        await self._end(letter, f"webhook {letter.receiver.name}: {detail} after {attempts} attempts")
+        await self._bury(letter, f"webhook {letter.receiver.name}: {detail} after {attempts} attempts")
 
-    async def _end(self, letter: _Letter, reason: str | None) -> None:
+    async def _ack(self, letter: _Letter) -> bool:
+        """False: Redis did not hear it."""
         try:
-            if reason is None:
-                await self.hooks.desk.ack(self.tenant, [letter.place])
-            else:
-                await self.hooks.desk.bury(self.tenant, [letter.place], reason)
+            await self.hooks.desk.ack(self.tenant, [letter.place])
+        except RelayError as exc:
+            log.info("webhook_outcome_not_stored", reason=exc.message)
+            return False
+        return True
+
+    async def _bury(self, letter: _Letter, reason: str) -> None:
+        try:
+            await self.hooks.desk.bury(self.tenant, [letter.place], reason)
         except RelayError as exc:
             log.info("webhook_outcome_not_stored", reason=exc.message)
             return
-        self.hooks.measures.webhook_items["delivered" if reason is None else "dead"] += 1
+        self.hooks.measures.webhook_items["dead"] += 1
+
+    def _remember(self, ident: str) -> None:
+        self.done[ident] = None
+        while len(self.done) > MAX_REMEMBERED:
+            self.done.popitem(last=False)
 
     def _pause_seconds(self, attempt: int, at_least_seconds: float) -> float:
         """Full jitter; the receiver's own word is a lower bound."""

@@ -113,7 +113,7 @@ class Measures:
     webhook_posts: Counter[str] = field(default_factory=Counter)
     """Requests to receivers: ok, refused (another status), failed (no answer), forbidden (address not allowed)."""
     webhook_items: Counter[str] = field(default_factory=Counter)
-    """Items: delivered, dead, skipped (no receiver wants the kind)."""
+    """Items: delivered, dead, skipped (no receiver wants the kind), repeated (delivered before)."""
 
 
 @dataclass(frozen=True, slots=True)

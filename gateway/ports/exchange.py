@@ -226,8 +226,10 @@ class Exchange(Protocol):
 
     async def open_ask(self, request: OpenAsk) -> AskInfo | AskRefused: ...
 
-    async def ask(self, session: SessionRef, ask: AskId, watcher: GatewayId | None = None) -> AskInfo | None:
-        """With `watcher`: that gateway is told (bus ASK) when it is resolved."""
+    async def ask(
+        self, session: SessionRef, ask: AskId, watcher: GatewayId | None = None, *, leaves: bool = False
+    ) -> AskInfo | None:
+        """With `watcher`: that gateway is told (bus ASK_RESOLVED) when it is resolved; not any more with `leaves`."""
         ...
 
     async def resolve_ask(self, answer: Answer) -> Resolved | AskRefused: ...

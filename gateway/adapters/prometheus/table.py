@@ -207,7 +207,7 @@ METRICS: tuple[Metric, ...] = (
         "Items for webhooks by what became of them.",
         "webhook_items",
         "outcome",
-        ("delivered", "dead", "skipped", OTHER),
+        ("delivered", "dead", "skipped", "repeated", OTHER),
     ),
     _histogram("heartbeat_rtt_seconds", "Round trip of WebSocket pings.", "rtt_seconds"),
     _histogram(

@@ -89,17 +89,19 @@ class RedisExchange:
         )
         return AskRefused(AskRefusal.GONE) if answer is None else read.read_ask(answer, request.ask)
 
-    async def ask(self, session: SessionRef, ask: AskId, watcher: GatewayId | None = None) -> AskInfo | None:
+    async def ask(
+        self, session: SessionRef, ask: AskId, watcher: GatewayId | None = None, *, leaves: bool = False
+    ) -> AskInfo | None:
         """An overdue one is resolved on the way: nobody is told that it is open when no answer counts any more."""
-        info = await self._ask(session, ask, watcher)
+        info = await self._ask(session, ask, watcher, leaves=leaves)
         if info is not None and info.status is AskStatus.OPEN and info.expires_in_ms == 0:
             await self.sweep(session)
-            info = await self._ask(session, ask, watcher)
+            info = await self._ask(session, ask, watcher, leaves=leaves)
         return info
 
-    async def _ask(self, session: SessionRef, ask: AskId, watcher: GatewayId | None) -> AskInfo | None:
+    async def _ask(self, session: SessionRef, ask: AskId, watcher: GatewayId | None, *, leaves: bool) -> AskInfo | None:
         answer = await self._client.evaluate(
-            self._scripts.ask, (session_keys(session).kept,), (ask, watcher or ""), repeats=True
+            self._scripts.ask, (session_keys(session).kept,), (ask, watcher or "", int(leaves)), repeats=True
         )
         return None if answer is None else read.read_asked(answer, ask)
 

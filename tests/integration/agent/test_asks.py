@@ -115,6 +115,22 @@ async def test_a_cancelled_run_cancels_its_asks(stage: Stage) -> None:
     assert (409, "run_ended") == (refused.status, refused.error_details["reason"])
 
 
+async def test_a_gateway_that_drains_answers_those_who_wait_and_is_forgotten(stage: Stage) -> None:
+    server = stage.server()
+    one, two = await stage.start_gateways(2, server.url)
+    await open_ask(one, "s", "a1")
+    waits = [asyncio.create_task(find_ask(gateway, "s", "a1", wait=30)) for gateway in (one, two)]
+    await asyncio.sleep(0.5)
+    one.terminate()
+
+    assert "open" == (await waits[0])["status"]
+    assert 0 == await one.wait(12)
+    assert [two.ident.encode()] == server.ask("HGET", "rr:{default:s}:kept", "w:a1").split(b"\n")
+    await answer_ask(two, "s", "a1", "yes")
+    assert "answered" == (await waits[1])["status"]
+    await consume(two, 1, 10)
+
+
 async def test_an_agent_takes_its_ask_back(stage: Stage) -> None:
     (gateway,) = await stage.start_gateways(1, stage.server().url)
     await open_ask(gateway, "s", "a 1/ä")

@@ -53,6 +53,7 @@ class FakeExchange:
     asks: dict[tuple[bytes, AskId], AskInfo] = field(default_factory=dict)
     bodies: dict[tuple[bytes, AskId], bytes] = field(default_factory=dict)
     watchers: list[tuple[AskId, GatewayId | None]] = field(default_factory=list)
+    left: list[AskId] = field(default_factory=list)
     outboxes: dict[bytes, list[OutboxItem]] = field(default_factory=dict)
     sweeps: dict[bytes, SweepResult] = field(default_factory=dict)
     swept: list[bytes] = field(default_factory=list)
@@ -89,8 +90,11 @@ class FakeExchange:
         self.faults.check("open_ask", is_after=True)
         return self.asks[place]
 
-    async def ask(self, session: SessionRef, ask: AskId, watcher: GatewayId | None = None) -> AskInfo | None:
+    async def ask(
+        self, session: SessionRef, ask: AskId, watcher: GatewayId | None = None, *, leaves: bool = False
+    ) -> AskInfo | None:
         self.faults.check("ask")
+        self.left += [ask] if leaves else []
         self.watchers.append((ask, watcher))
         return self.asks.get((session.key, ask))
 

@@ -313,6 +313,18 @@ async def test_a_wait_ends_at_its_deadline_and_is_bounded() -> None:
     assert (AskStatus.OPEN, MAX_WAIT_SECONDS) == (info.status, it.clock())
 
 
+async def test_the_last_who_waits_here_leaves_and_a_stop_ends_the_wait() -> None:
+    it = Scene()
+    await it.open()
+    waits = [asyncio.create_task(it.asks.find(REF, "a1", seconds)) for seconds in (2, 60)]
+    await asyncio.sleep(3)
+    left_early = list(it.exchange.left)
+    it.asks.waits.end()
+
+    assert [AskStatus.OPEN] * 2 == [(await wait).status for wait in waits]
+    assert ([], ["a1"], 3) == (left_early, it.exchange.left, it.clock())
+
+
 async def test_without_a_wait_nobody_has_to_be_told() -> None:
     it = Scene()
     await it.open()

@@ -197,6 +197,18 @@ async def test_an_item_goes_to_the_first_receiver_that_wants_its_kind() -> None:
     assert 3 == len(it.inbox.acked)
 
 
+async def test_a_repeat_of_a_delivered_item_is_acknowledged_without_bothering_the_receiver() -> None:
+    it = Scene()
+    for ident in ("1", "1", "2"):
+        it.put(ident)
+    async with running(it):
+        await asyncio.sleep(1)
+
+    assert ["1", "2"] == it.poster.items
+    assert 3 == len(it.inbox.acked)
+    assert (2, 1) == (it.measures.webhook_items["delivered"], it.measures.webhook_items["repeated"])
+
+
 async def test_an_item_that_cannot_be_read_is_a_dead_letter() -> None:
     it = Scene()
     it.inbox.put(b"no json")
