@@ -93,8 +93,8 @@ class Repair:
             if not connection.is_live:
                 continue
             connection.settle_on(page.log)
-            if connection.is_to_be_rebuilt:
-                connection.fall_behind()
+            if connection.is_to_be_rebuilt or connection.cuts is not None:
+                connection.fall_behind()  # its own way through the log rebuilds, and cuts
                 continue
             if connection.sent_seq < after_seq:
                 continue  # it was rolled back: the next round reads from its position

@@ -125,6 +125,27 @@ async def test_a_stretch_that_is_trimmed_away_meanwhile_is_written_first() -> No
         assert link.text() == ""
 
 
+async def test_a_repair_reads_nothing_of_it_either() -> None:
+    """Lost writes put the client back before the end of the run, and the bus lost what came then."""
+    async with stage() as it:
+        connection, link = await it.connect()
+        it.append("a")
+        connection.cut("r1")
+        it.append("b")
+        it.log.end_run()
+        await settle()
+        written = len(link.frames)
+        it.log.entries.pop(3)
+        it.log.head -= 1
+        it.log.fork(lost_writes=1)
+        it.append("again", is_heard=False)
+        it.log.end_run()
+        await settle()
+
+        assert [f["payload"]["kind"] for f in link.frames[written:]] == ["gap", "cut", "run_end"]
+        assert connection.state is State.LIVE
+
+
 # ---- pause ---------------------------------------------------------------------------------------------------------
 
 
