@@ -53,6 +53,7 @@ class OpenIngest:
         self._room: asyncio.Future[None] | None = None
         self._on_stop: Callable[[], None] | None = None
         self._tempo = Tempo(parts.clock())
+        self._is_from_start = appends.offset == 0
         self.opened_at = parts.clock()
         self.appended_at = self.opened_at
         self.unwatched_since: float | None = None
@@ -90,6 +91,11 @@ class OpenIngest:
     @property
     def tempo(self) -> Tempo:
         return self._tempo
+
+    @property
+    def first_token_seconds(self) -> float | None:
+        """None also when this request goes on with what another one began: its first token is not the run's."""
+        return self._tempo.first_token_seconds if self._is_from_start else None
 
     @property
     def input_bytes(self) -> int:
@@ -145,7 +151,7 @@ class OpenIngest:
         if gap is not None:
             measures.token_gap_seconds.observe(gap)
             measures.run_stalls += self._tempo.stalls - stalls
-        elif is_first:
+        elif is_first and self._is_from_start:
             measures.first_token_seconds.observe(self._tempo.first_token_seconds or 0.0)
 
     @property

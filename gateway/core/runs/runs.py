@@ -256,7 +256,7 @@ def _described(held: HeldIngest, now: float) -> dict[str, Any]:
         "silent_seconds": round(now - tempo.last_at, 1),
         "tokens": tempo.tokens,
         "tokens_per_second": None if rate is None else round(rate, 1),
-        "first_token_seconds": tempo.first_token_seconds,
+        "first_token_seconds": ingest.first_token_seconds,
         "stalls": tempo.stalls,
         "input_bytes": ingest.input_bytes,
         "text_bytes": ingest.text_bytes,

@@ -1,0 +1,106 @@
+"""What operators and readers see of a run's tempo: rhythm, first token, open and recent runs."""
+
+import asyncio
+import json
+from typing import Any, cast
+
+import pytest
+
+from gateway.core.runs.keeper import Keeper
+from gateway.core.runs.runs import MAX_RECENT, Runs
+from gateway.domain.wire.bus import BusKind, decode_fields
+from tests.unit.core.fake_bus import FakeBus
+from tests.unit.core.runs.fake_runs import FakeRuns
+from tests.unit.core.runs.runs_stage import REF, RUN, Producer, make_parts, stream
+
+pytestmark = pytest.mark.looptime
+
+
+def make_keeper(store: FakeRuns, **settings: Any) -> tuple[Keeper, Runs, FakeBus]:
+    parts, bus = make_parts(store, **settings), FakeBus()
+    runs = Runs(parts)
+    return Keeper(parts, runs, cast("Any", None), bus, shards=4, wall_clock=lambda: 1.8e9), runs, bus
+
+
+def line(text: str) -> bytes:
+    return json.dumps({"text": text}).encode() + b"\n"
+
+
+def rhythms(bus: FakeBus) -> list[dict[str, Any]]:
+    notices = [message for _, message in bus.published if message.startswith(BusKind.RHYTHM.value)]
+    return [json.loads(decode_fields(notice)[1]) for notice in notices]
+
+
+async def test_the_rhythm_is_told_once_a_second_to_who_watches() -> None:
+    store = FakeRuns()
+    keeper, runs, bus = make_keeper(store)
+    async with Producer(runs, stream()) as ingest:
+        for _ in range(15):
+            ingest.feed(line("x"))
+            await asyncio.sleep(0.1)
+            keeper.look()
+        await ingest.finish()
+
+    told = rhythms(bus)
+    assert [(entry["run"], entry["kind"]) for entry in told] == [("r7", "rhythm")]
+    assert told[0]["tokens_per_s"] == pytest.approx(10, abs=1)
+    assert told[0]["gap_ms"] == pytest.approx(100, abs=10)
+
+
+async def test_nobody_watches_nothing_is_told() -> None:
+    store = FakeRuns()
+    store.is_live = False
+    keeper, runs, bus = make_keeper(store)
+    async with Producer(runs, stream()) as ingest:
+        ingest.feed(line("x"))
+        await asyncio.sleep(1.5)
+        keeper.look()
+        await ingest.finish()
+
+    assert not bus.published
+
+
+async def test_a_run_is_reported_while_it_is_open_and_a_while_after() -> None:
+    store = FakeRuns()
+    runs = Runs(make_parts(store))
+    async with Producer(runs, stream()) as ingest:
+        ingest.feed(line("a"))
+        await asyncio.sleep(4)
+        ingest.feed(line("b") + line("c"))
+        (row,) = runs.report()
+        assert (row["state"], row["tokens"], row["stalls"]) == ("open", 3, 1)
+        assert "ended_seconds" not in row
+        await ingest.finish()
+    await asyncio.sleep(2)
+
+    (row,) = runs.report()
+    assert (row["state"], row["ended_seconds"], row["run"]) == ("incomplete", 2.0, "r7")
+
+
+async def test_only_so_many_ended_runs_are_remembered() -> None:
+    runs = Runs(make_parts(FakeRuns()))
+    first = Producer(runs, stream())
+    async with first as ingest:
+        await ingest.break_off()
+    for _ in range(MAX_RECENT):
+        first._holding = runs.holding(ingest, first.request)
+        first._holding.__enter__()
+        first._holding.__exit__(None, None, None)
+
+    assert [row["state"] for row in runs.report()] == ["broken_off"] * MAX_RECENT
+
+
+async def test_the_first_token_of_who_goes_on_is_not_the_runs() -> None:
+    parts = make_parts(FakeRuns())
+    runs = Runs(parts)
+    async with Producer(runs, stream()) as ingest:
+        await asyncio.sleep(0.5)
+        ingest.feed(line("a"))
+        await ingest.break_off()
+    epoch = (await runs.attach(REF, RUN))["epoch"]
+    async with Producer(runs, stream(epoch=epoch)) as ingest:
+        ingest.feed(line("b"))
+        await ingest.finish()
+
+    assert [row["first_token_seconds"] for row in runs.report()] == [None, pytest.approx(0.5, abs=0.01)]
+    assert sum(parts.measures.first_token_seconds.counts) == 1
