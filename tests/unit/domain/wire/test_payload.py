@@ -239,3 +239,17 @@ def test_what_is_accepted_says_what_was_sent(kind: str, fields: dict[str, Any]) 
         payload.pop("at", None)
     assert said == json.loads(json.dumps(payload))
     assert next(iter(said)) == "kind"
+
+
+@given(st.sampled_from(["delta", "thinking", "code_block"]), st.text(), st.booleans())
+def test_the_tail_of_a_body_is_its_text(kind: str, text: str, has_more: bool) -> None:
+    """What the append script cuts off for the run's kept text."""
+    payload = {"kind": kind, "text": text, "run": "r"} | ({"z": 1} if has_more and kind != "thinking" else {})
+
+    item = make_item(payload)
+
+    assert item.counts_text
+    escaped = item.body[-item.tail_bytes : -1]
+    assert json.loads(b'"' + escaped + b'"').encode() == json.loads(item.body + b"}")["text"].encode()
+    assert item.text_bytes == len(json.loads(item.body + b"}")["text"].encode())
+    assert item.body[-item.tail_bytes - 1 :].startswith(b'"')
