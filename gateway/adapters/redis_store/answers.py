@@ -1,6 +1,7 @@
 """What the scripts answer, as the port's values. Pure; the shapes are at the top of each script."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gateway.domain.sessions.log_state import Fork, LogState
@@ -54,7 +55,7 @@ def read_append(answer: bytes, count: int) -> AppendOutcome:
     kind, *fields = answer.split(b"\n")
     if kind == b"a":
         line, head, live, words, *gateways = fields
-        names = tuple([GatewayId(name.decode()) for name in gateways])
+        names = tuple([_gateway(name) for name in gateways])
         return Appended(_read_results(words, count), Line(line), int(head), live == b"1", names)
     if kind == b"e":
         return Expected(int(fields[0]))
@@ -65,7 +66,14 @@ def read_append(answer: bytes, count: int) -> AppendOutcome:
     return AppendRefused(_REFUSALS[kind])
 
 
+@lru_cache(maxsize=256)
+def _gateway(name: bytes) -> GatewayId:
+    return GatewayId(name.decode())
+
+
 def _read_results(words: bytes, count: int) -> tuple[ItemResult, ...]:
+    if count == 1 and words[:1] == b"+" and b" " not in words:
+        return (ItemResult(int(words[1:]), False),)
     results: list[ItemResult] = []
     for word in words.split():
         mark, rest = word[:1], word[1:]

@@ -1,5 +1,6 @@
 """Key names: all keys of one session share its hash tag, so a script touches one slot (redis.md)."""
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from gateway.domain.wire.ids import SessionRef, Tenant, UserId, encode_part
@@ -31,13 +32,23 @@ class SessionKeys(NamedTuple):
 
 
 def session_keys(ref: SessionRef) -> SessionKeys:
-    start = b"rr:{" + ref.key + b"}:"
+    return _session_keys(ref.key)
+
+
+@lru_cache(maxsize=4_096)
+def _session_keys(key: bytes) -> SessionKeys:
+    start = b"rr:{" + key + b"}:"
     return SessionKeys(*[start + name for name in _PARTS])
 
 
 def text_keys(ref: SessionRef, run: str) -> tuple[bytes, bytes]:
     """A run's text and its thinking."""
-    start, name = b"rr:{" + ref.key + b"}:", encode_part(run).encode()
+    return _text_keys(ref.key, run)
+
+
+@lru_cache(maxsize=4_096)
+def _text_keys(key: bytes, run: str) -> tuple[bytes, bytes]:
+    start, name = b"rr:{" + key + b"}:", encode_part(run).encode()
     return start + b"text:" + name, start + b"think:" + name
 
 
