@@ -161,9 +161,20 @@ class Asks:
         if problem is not None:
             self.measures.asks["invalid"] += 1
             raise RelayError(ErrorCode.BAD_REQUEST, problem, {"reason": "invalid_answer", "problem": problem})
+        payload = {
+            "kind": "ask_resolved",
+            "ask": ask,
+            "run": record.run,
+            "status": AskStatus.ANSWERED,
+            "value": value,
+            "user": principal.user,
+            "client": client,
+        }
         if info.status is not AskStatus.OPEN:
-            self.measures.asks["late"] += 1
-            return _outcome(info, is_winner=False)
+            # The same answer again, because the first one's acknowledgement was lost: it still wins.
+            is_repeat = info.resolution == self._body(payload) + b"}"
+            self.measures.asks["repeated" if is_repeat else "late"] += 1
+            return _outcome(info, is_winner=is_repeat)
         self.outboxes.check(session.tenant)
         trace = traceparent or record.traceparent
         item_id = ask_item_id(session, ask)
@@ -179,15 +190,6 @@ class Asks:
             payload={"status": AskStatus.ANSWERED, "value": value},
             traceparent=trace,
         )
-        payload = {
-            "kind": "ask_resolved",
-            "ask": ask,
-            "run": record.run,
-            "status": AskStatus.ANSWERED,
-            "value": value,
-            "user": principal.user,
-            "client": client,
-        }
         outcome = await self._resolve(session, ask, AskStatus.ANSWERED, payload, item, item_id)
         self.measures.asks["answered" if outcome.is_winner else "late"] += 1
         log.info("ask_answered", is_winner=outcome.is_winner, trace_id=trace_id(trace))
@@ -206,8 +208,7 @@ class Asks:
         item: bytes = b"",
         item_id: str = "",
     ) -> AnswerOutcome:
-        given = {name: value for name, value in payload.items() if value is not None or name == "value"}
-        body = make_item(given, self.limits.message_bytes).body
+        body = self._body(payload)
 
         request = Answer(session, ask, status, body, item, item_id)
         outcome, was_unknown = await self.attempts.noted(
@@ -225,6 +226,10 @@ class Asks:
         if is_winner and item:
             self.outboxes.poke(session)
         return _outcome(outcome.ask, is_winner=is_winner)
+
+    def _body(self, payload: dict[str, Any]) -> bytes:
+        given = {name: value for name, value in payload.items() if value is not None or name == "value"}
+        return make_item(given, self.limits.message_bytes).body
 
     def _tell(self, session: SessionRef, info: AskInfo) -> None:
         if info.line is not None and info.gateways:

@@ -103,7 +103,7 @@ class Measures:
     """Copies from outboxes to the inbox: ok, full, failed, left (to the sweep)."""
     relayed_items: int = 0
     asks: Counter[str] = field(default_factory=Counter)
-    """opened, answered, late (somebody was first), invalid, not_allowed, cancelled."""
+    """opened, answered, repeated (it won before), late (somebody was first), invalid, not_allowed, cancelled."""
     inbox_taken: int = 0
     inbox_redelivered: int = 0
     """Of those taken: not for the first time."""

@@ -188,7 +188,7 @@ METRICS: tuple[Metric, ...] = (
         "Asks and answers by what became of them.",
         "asks",
         "outcome",
-        ("opened", "answered", "late", "invalid", "not_allowed", "cancelled", OTHER),
+        ("opened", "answered", "repeated", "late", "invalid", "not_allowed", "cancelled", OTHER),
     ),
     _counter("inbox_taken", "Items given to consumers.", "inbox_taken"),
     _counter("inbox_redelivered", "Items given to consumers not for the first time.", "inbox_redelivered"),

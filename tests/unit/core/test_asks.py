@@ -180,6 +180,19 @@ async def test_the_second_answer_learns_who_was_first_and_changes_nothing() -> N
     assert (1, 1) == (it.measures.asks["answered"], it.measures.asks["late"])
 
 
+async def test_the_winners_own_answer_again_still_wins_and_changes_nothing() -> None:
+    it = Scene()
+    await it.open()
+    await it.answer("yes")
+
+    again = await it.answer("yes")
+    from_another_device = await it.answer("yes", client=ClientId("tablet"))
+
+    assert (True, False) == (again.is_winner, from_another_device.is_winner)
+    assert 1 == len(it.items)
+    assert (1, 1, 1) == tuple(it.measures.asks[name] for name in ("answered", "repeated", "late"))
+
+
 async def test_of_two_at_once_one_wins() -> None:
     it = Scene()
     await it.open()
