@@ -8,7 +8,7 @@ import random
 import re
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -133,8 +133,9 @@ class Stage:
         """SIGTERM to all gateways that still run: what was wrong with how they ended, and with what they logged."""
         running = [gateway for gateway in self.gateways if gateway.is_running]
         for gateway in running:
-            gateway.thaw()
-            gateway.terminate()
+            with suppress(ProcessLookupError):  # it ended just now, e.g. because a test's start of it was given up
+                gateway.thaw()
+                gateway.terminate()
         problems = []
         for gateway in running:
             try:

@@ -35,7 +35,7 @@ async def standing_scene(shared_stage: Stage) -> Scene:
     server = shared_stage.server()
     proxy = await shared_stage.proxy(server)
     # A call is given up early, so that what a frozen server does later is late.
-    settings = {"redis__deadline_seconds": "1", "redis__call_timeout_seconds": "0.4", "redis__backoff_max_ms": "300"}
+    settings = {"redis__deadline_seconds": "2", "redis__call_timeout_seconds": "0.8", "redis__backoff_max_ms": "300"}
     return Scene(server, proxy, await shared_stage.start_gateways(2, proxy.url, **settings))
 
 
@@ -206,21 +206,21 @@ async def test_given_up_append_that_is_executed_later(stage: Stage, scene: Scene
             number += 1
             await asyncio.sleep(0.01)
 
-    until = time.monotonic() + 4.5
+    until = time.monotonic() + 8
     async with asyncio.TaskGroup() as group:
         group.create_task(publish(named, "n", until))
         group.create_task(publish(anonymous, "a", until))
         for _ in range(2):
             await asyncio.sleep(0.3)
             scene.server.freeze()
-            await asyncio.sleep(1.5)
+            await asyncio.sleep(3)
             scene.server.thaw()
 
     await arrived(stage, ledger, names)
     verdicts = await stage.witness.judge(ledger, names)
     assert_flawless(verdicts)
     assert anonymous.counts["uncertain"] >= 1
-    assert named.slowest_seconds >= 1.2
+    assert named.slowest_seconds >= 2.5
     texts = (await stage.witness.ask("texts", name=names[0]))["texts"]
     pieces = texts["n"].split(";")[:-1]
     assert [f"n{number}" for number in range(len(pieces))] == pieces
