@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from gateway.core.sweeper import OTHERS_WAIT_MS, SESSIONS_A_SHARD, Sweeper
+from gateway.core.sweeper import OTHERS_WAIT_MS, SESSIONS_A_SHARD, SWEEPS_AT_ONCE, Sweeper
 from gateway.domain.measures import Measures
 from gateway.domain.wire.ids import SessionId, SessionKey, SessionRef, Tenant
 from gateway.ports import Due, SweepResult
@@ -83,15 +83,16 @@ async def test_others_wait_two_seconds_for_the_preferred_gateway(overdue_ms: int
 
 async def test_a_session_that_cannot_be_swept_keeps_nobody_waiting_and_stays_in_the_index() -> None:
     it = Scene()
-    for name in ("a", "b"):
+    names = [f"chat-{number}" for number in range(SWEEPS_AT_ONCE + 1)]
+    for name in names:
         it.deadlines.add(ref(name))
         it.exchange.sweeps[ref(name).key] = result()
     it.exchange.faults.before.append("sweep")
 
     await it.sweeper.sweep_all()
 
-    assert [(ref("b").key, None)] == it.deadlines.settled
-    assert [ref("a").key] == [due.session for due in it.deadlines.overdue[0]]
+    assert [(ref(name).key, None) for name in names[1:]] == it.deadlines.settled
+    assert [ref(names[0]).key] == [due.session for due in it.deadlines.overdue[0]]
     assert 1 == it.measures.sweeps["failed"]
 
 

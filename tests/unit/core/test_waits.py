@@ -41,6 +41,16 @@ async def test_a_notice_between_the_question_and_the_wait_counts() -> None:
     assert 0 == now()
 
 
+async def test_a_notice_is_good_for_one_look() -> None:
+    waits: Waits[str] = Waits()
+    with waits.waiting("a", now, 60) as wait:
+        waits.notify("a")
+        await wait.next_look()
+        await wait.next_look()
+
+    assert LOOK_SECONDS == now()
+
+
 async def test_without_a_notice_it_looks_every_five_seconds_until_the_deadline() -> None:
     looks = []
     with Waits[str]().waiting("a", now, 12) as wait:
