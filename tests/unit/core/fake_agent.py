@@ -1,5 +1,6 @@
 """Asks, outboxes, the inbox and deadlines in memory, as the ports promise them; with failures on demand."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -191,6 +192,7 @@ class FakeInbox:
     lags: dict[Tenant, InboxLag] = field(default_factory=dict)
 
     async def deposit(self, tenant: Tenant, shard: int, items: Sequence[bytes]) -> bool:
+        await asyncio.sleep(0)  # as any call to Redis: others go on meanwhile
         self.faults.check("deposit")
         if self.is_full:
             return False
