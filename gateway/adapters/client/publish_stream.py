@@ -20,6 +20,7 @@ import aiohttp
 from gateway.adapters.client.address import check_base, run_url
 from gateway.adapters.client.backoff import Backoff
 from gateway.adapters.client.kept_input import InputGone, KeptInput
+from gateway.adapters.client.lease_watch import LeaseWatch
 from gateway.adapters.client.publisher import PublishError
 from gateway.adapters.client.reply import Reply
 from gateway.adapters.client.settings import STREAM_DEFAULTS, StreamSettings
@@ -110,6 +111,7 @@ class StreamPublisher:
         self._offset = 0
         self._has_tried = False
         self._late_attaches = 0
+        self._watch: LeaseWatch
         self.result = StreamResult(run, "")
 
     async def publish(self, source: AsyncIterator[bytes | str]) -> StreamResult:
@@ -120,8 +122,10 @@ class StreamPublisher:
                 async with asyncio.TaskGroup() as group:
                     attempts = group.create_task(self._attempts(http), name="publish-stream")
                     pump = group.create_task(self._pump(source, http), name="publish-source")
+                    self._watch = LeaseWatch(lambda: self._ask_another(http), self._settings.watch_seconds)
+                    watch = group.create_task(self._watch.run(), name="publish-watch")
                     pump.add_done_callback(lambda _: self._source_ended(attempts))
-                    attempts.add_done_callback(lambda _: pump.cancel())
+                    attempts.add_done_callback(lambda _: (pump.cancel(), watch.cancel()))
                 if not self.result.reason:
                     await self._end_broken(http)
             except BaseExceptionGroup as exc:
@@ -266,20 +270,26 @@ class StreamPublisher:
         body = self._input.read_from(self._offset)
         began = time.monotonic()
         try:
-            async with http.post(url, data=body) as response:
+            async with self._watch.request(), http.post(url, data=body) as response:
                 reply = Reply.of(response.status, response.headers, await response.read())
         except aiohttp.ClientConnectorError as exc:
             return Reply(0, {}, str(exc))
         except (aiohttp.ClientError, OSError, TimeoutError) as exc:
-            reply = Reply(0, {}, str(exc) or "the connection broke", is_unknown=True)
+            reply = Reply(0, {}, str(exc) or "the gateway did nothing with the stream", is_unknown=True)
         if time.monotonic() - began > self._settings.stable_seconds:
             self._note_success()
         return reply
 
     async def _ask(
-        self, http: aiohttp.ClientSession, method: str, path: str, body: dict[str, Any] | None = None
+        self,
+        http: aiohttp.ClientSession,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        *,
+        base: str | None = None,
     ) -> Reply:
-        url = run_url(self._base, self._session, self._run, path, {})
+        url = run_url(base or self._base, self._session, self._run, path, {})
         timeout = aiohttp.ClientTimeout(total=self._settings.request_seconds)
         data = encode_json(body or {}) if method == "POST" else None
         try:
@@ -289,6 +299,10 @@ class StreamPublisher:
             return Reply(0, {}, str(exc))
         except (aiohttp.ClientError, OSError, TimeoutError) as exc:
             return Reply(0, {}, str(exc) or "no answer in time", is_unknown=True)
+
+    async def _ask_another(self, http: aiohttp.ClientSession) -> Reply:
+        """What the run's state is, of a gateway that does not have the stream."""
+        return await self._ask(http, "GET", "", base=self._urls[(self._turn + 1) % len(self._urls)])
 
     @property
     def _base(self) -> str:

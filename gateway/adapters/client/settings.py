@@ -69,6 +69,8 @@ class StreamSettings:
     """Input held in case it is needed again; beyond it what is in the log is dropped."""
     look_seconds: float = 0.1
     """Between two questions how far the log is."""
+    watch_seconds: float = 5.0
+    """Between two looks whether the run's lease is renewed: a frozen gateway takes bytes and does nothing with them."""
 
 
 READER_DEFAULTS = ReaderSettings()

@@ -149,14 +149,21 @@ async def _read(request: web.Request, ingest: OpenIngest) -> RelayError | None:
     try:
         async with reading:
             ingest.on_stop(lambda: reading.reschedule(loop.time()))
-            with BodyFeed(protocol, request.content, ingest) as feed:
-                await feed.run()
+            try:
+                with BodyFeed(protocol, request.content, ingest) as feed:
+                    await feed.run()
+            finally:
+                ingest.on_stop(_nothing_more)  # who finishes or breaks off from here on learns of it there
     except _BROKEN:
         if reading.expired():
             return await ingest.conclude()
         await ingest.break_off()
         return RelayError(ErrorCode.BAD_REQUEST, "the body broke off; the run is open until its lease ends: attach")
     return None
+
+
+def _nothing_more() -> None:
+    """A stop that comes after the reading ended."""
 
 
 def _watch_peer(request: web.Request) -> None:
