@@ -202,4 +202,5 @@ class Subscriber:
     def _on_revoked(self, message: bytes) -> None:
         self._handlers.revocations_changed(Tenant(unquote(decode_fields(message)[0].decode())))
 
+
 __all__ = ["COMPARE_SECONDS", "NoticeHandlers", "Subscriber"]

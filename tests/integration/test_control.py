@@ -280,3 +280,36 @@ async def test_the_rate_and_size_of_input_are_limited_with_clear_answers(stage: 
     assert (large.status, large.error_code) == (413, "too_large")
     assert (refused["kind"], refused["code"], refused["retryable"], refused["seq"]) == ("error", "over_limit", True, 3)
     assert refused["after_ms"] > 0
+
+
+async def test_an_ask_comes_ahead_of_the_backlog_and_its_answer_back_by_the_socket(stage: Stage) -> None:
+    """Opened at one gateway, told at another one to a client that is paused; the second answer learns who was first."""
+    gateways = await stage.start_gateways(2, stage.server().url)
+    await stage.witness.open({"name": "me", "session": "s", "urls": [gateways[1].url], "begins": "start"})
+    await stage.witness.wait(10, welcomes=1)
+    await say(stage, "me", "pause", "p1")
+    publisher = stage.publisher(gateways, "s")
+    await publisher.publish(*(delta("r", stage.rng) for _ in range(20)))
+    ask = {"ask": "a1", "prompt": "Delete 3 files?", "options": ["yes", "no"]}
+    opened = await ask_once(gateways[0].url, "POST", "/v1/sessions/s/asks", ask)
+    assert opened.status == 201, opened.body
+
+    def answer(value: str, ident: str) -> dict[str, Any]:
+        return {"type": "control", "payload": {"kind": "answer", "ask": "a1", "value": value, "id": ident}}
+
+    wrong = (await stage.witness.ask("ask", name="me", message=answer("maybe", "c1"), seconds=5))["answer"]
+    first = (await stage.witness.ask("ask", name="me", message=answer("yes", "c2"), seconds=5))["answer"]
+    second = await control(gateways[0], "s", "you", "answer", ask="a1", value="no")
+    before = (await stage.witness.judge())[0]
+    await say(stage, "me", "resume", "p2")
+    await stage.witness.wait(10, position=22)
+    await stage.witness.open({"name": "late", "session": "s", "urls": [gateways[0].url], "begins": "start"})
+    await stage.witness.wait(10, position=22)
+
+    me, late = await stage.witness.judge()
+    assert (wrong["kind"], wrong["code"], wrong["id"]) == ("error", "bad_request", "c1")
+    assert (first["kind"], first["winner"], first["status"]) == ("accepted", True, "answered")
+    assert (second.status, second.json()["winner"]) == (200, False)
+    assert (before.raw["controls"]["ask_open"], before.count("text_frames")) == (1, 0)
+    assert "ask_open" not in late.raw["controls"], "it was resolved before"
+    assert_flawless([me, late])
