@@ -65,6 +65,26 @@ class TestWriters:
         assert isinstance(await new.append(delta("r", "d"), offset=18), Appended)
         assert (await runs.info()).input_offset == 18
 
+    async def test_single_tokens_go_on_under_the_epoch_of_an_attach(self, runs: RunStage) -> None:
+        """Whoever loads the run knows its epoch and the number that follows, without having attached itself."""
+        await (await runs.opened()).append(delta("r", "a"), delta("r", "b"), offset=2)
+        attached = await runs.opened(may_start=False)
+
+        number = (await runs.info()).last_number + 1
+
+        assert isinstance(await attached.append(delta("r", "c"), number=number, offset=3, expected=2), Appended)
+        assert (await runs.info()).last_number == number
+
+    async def test_a_name_begins_anew_once_its_run_is_not_retained_any_more(self, runs: RunStage) -> None:
+        await (await runs.opened()).append(delta("r", "old"), run_end("r"), offset=3)
+        runs.age_run(301_000)
+
+        again = await runs.opened()
+
+        assert again.writer.is_new
+        assert isinstance(await again.append(delta("r", "new"), offset=3), Appended)
+        assert ((await runs.info()).text_bytes, await runs.text()) == (3, "new")
+
     async def test_who_may_not_start_or_attach_is_refused(self, runs: RunStage) -> None:
         assert await runs.try_open(may_start=False) == RunRefused(RunRefusal.NOT_FOUND)
         await runs.put(data())

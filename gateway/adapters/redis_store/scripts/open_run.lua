@@ -26,8 +26,9 @@ if state and state.mode == 'e' then
   if tonumber(state.lease) > now then
     return { 'e', redis.call('HGET', META, 'z:' .. run) }
   end
-  state = nil
 end
+local former = state and state.mode == 'e' and state
+state = not former and state or nil
 if not state and ARGV[5] ~= '1' then
   return { 'n' }
 elseif state and ARGV[6] ~= '1' then
@@ -45,11 +46,14 @@ if state then
   state.writer, state.lease = new_epoch(META, field, now_us), digits(now + RUN_LEASE_MS)
   store_run(META, run, state)
 else
+  -- What goes is gone first: an earlier life of this name has a writer of the same name.
+  local _, freed = prune_runs(META, now, RUNS_MAX - 1)
   state = { writer = new_epoch(META, field, now_us), text = '0', thinking = '0', is_new = true }
-  w.total = digits(w.total - begin_run(META, run, state.writer, digits(w.head + 1), now))
+  w.total = digits(w.total - freed - begin_run(META, run, state.writer, digits(w.head + 1), now))
   write_message(w, 's', run, '0', ARGV[4], false)
 end
-redis.call('HSET', META, 's:' .. run, offset .. ' ' .. number .. ' ' .. gateway .. '\n' .. opaque)
+-- The new epoch has no number yet; who goes on from what is stored here begins at 1.
+redis.call('HSET', META, 's:' .. run, offset .. ' 0 ' .. gateway .. '\n' .. opaque)
 if ARGV[9] ~= '' then
   redis.call('HSETNX', META, 'owner', ARGV[9])
 end
