@@ -7,8 +7,8 @@ from typing import Any, assert_never
 
 from gateway.core.refusals import GivenUp, unavailable
 from gateway.core.runs import failures
+from gateway.core.runs.batch import Batch
 from gateway.core.runs.parts import RunParts
-from gateway.core.runs.pipeline import Batch
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import GatewayId, RunId, SessionRef
 from gateway.domain.wire.own_identity import run_writer

@@ -56,7 +56,7 @@ class Keeper:
             self._check_viewers(held, now)
 
     def _tell_rhythm(self, ingest: OpenIngest, now: float) -> None:
-        rhythm = ingest.tempo.rhythm(now)
+        rhythm = ingest.figures.tempo.rhythm(now)
         if rhythm is None or not ingest.watching:
             return
         notice = rhythm_notice(ingest.ref.key, ingest.run, rhythm)

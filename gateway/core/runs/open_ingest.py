@@ -6,18 +6,21 @@ all input before it is in the log. Called by the HTTP handler of the stream.
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import structlog
 
 from gateway.core.runs import failures
 from gateway.core.runs.appends import RunAppends
+from gateway.core.runs.gate import Gate
 from gateway.core.runs.items import RunItems
 from gateway.core.runs.parts import RunParts
 from gateway.core.runs.pipeline import Pipeline
+from gateway.core.runs.reports import end_fields, report
+from gateway.core.runs.token_figures import TokenFigures
 from gateway.domain.streams.pieces import EndReason, StreamEnd
-from gateway.domain.streams.tempo import Tempo
-from gateway.domain.wire.errors import RelayError
+from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import GatewayId, RunId, SessionRef
 from gateway.ports import Appended
 from gateway.ports.hooks import HookFailed
@@ -44,22 +47,17 @@ class OpenIngest:
         self._skip_bytes = skip_bytes
         self._problem: str | None = None
         self._failure: RelayError | None = None
-        self._is_closing = False
-        self._is_retiring = False
-        self._is_ticking = False
-        self._is_letting_go = False
-        """Closing, but the run stays open: its state is no longer to name this gateway."""
-        self._idle: asyncio.Future[None] | None = None
-        self._room: asyncio.Future[None] | None = None
+        self._is_closing = self._is_retiring = self._is_ticking = self._is_letting_go = False
+        """The last: closing, but the run stays open, and its state is no longer to name this gateway."""
+        self._idle, self._room = Gate(), Gate()
         self._on_stop: Callable[[], None] | None = None
-        self._tempo = Tempo(parts.clock())
-        self._is_from_start = appends.offset == 0
-        self.opened_at = parts.clock()
-        self.appended_at = self.opened_at
+        self.opened_at = self.appended_at = parts.clock()
+        self.figures = TokenFigures(parts.measures, self.opened_at, is_from_start=appends.offset == 0)
         self.unwatched_since: float | None = None
         """Since when nobody was connected to the session; None: somebody is."""
         self._ended: EndReason | None = None
         self._task = parts.owner.start("run-appends", self._write())
+        self._task.add_done_callback(self._writer_ended)
 
     # ---- what others see -------------------------------------------------------------------------------------------
 
@@ -87,15 +85,6 @@ class OpenIngest:
         if self._failure is not None:
             return str(self._failure.details.get("reason", self._failure.code.value))
         return "broken_off" if self._is_closing else "open"
-
-    @property
-    def tempo(self) -> Tempo:
-        return self._tempo
-
-    @property
-    def first_token_seconds(self) -> float | None:
-        """None also when this request goes on with what another one began: its first token is not the run's."""
-        return self._tempo.first_token_seconds if self._is_from_start else None
 
     @property
     def input_bytes(self) -> int:
@@ -137,22 +126,12 @@ class OpenIngest:
         except HookFailed as exc:
             self._problem = str(exc)
         if pipeline.tokens != before:
-            self._count_tokens(pipeline.tokens - before, now)
-        if self._idle is not None and pipeline.has_batch:
-            self._wake()
+            self.figures.on_tokens(pipeline.tokens - before, now)
+        if self._idle.is_awaited and pipeline.has_batch:
+            self._idle.wake()
         if not self._is_ticking and (due_ms := pipeline.due_ms()) is not None:
             self._is_ticking = True
             self._parts.ticker.add(due_ms, self)
-
-    def _count_tokens(self, count: int, now: float) -> None:
-        measures, is_first = self._parts.measures, self._tempo.first_at is None
-        stalls = self._tempo.stalls
-        gap = self._tempo.on_tokens(count, now)
-        if gap is not None:
-            measures.token_gap_seconds.observe(gap)
-            measures.run_stalls += self._tempo.stalls - stalls
-        elif is_first and self._is_from_start:
-            measures.first_token_seconds.observe(self._tempo.first_token_seconds or 0.0)
 
     @property
     def is_over(self) -> bool:
@@ -166,8 +145,7 @@ class OpenIngest:
     async def room(self) -> None:
         """Until there is room again, or the ingest was stopped."""
         while self._pipeline.unsent_bytes > FLOW_BYTES and self._failure is None:
-            self._room = asyncio.get_running_loop().create_future()
-            await self._room
+            await self._room.wait()
 
     def tick(self, now_ms: float) -> float | None:
         """From the ticker."""
@@ -179,7 +157,7 @@ class OpenIngest:
         except HookFailed as exc:
             self._problem = str(exc)
         if self._pipeline.has_batch:
-            self._wake()
+            self._idle.wake()
         due_ms = self._pipeline.due_ms()
         self._is_ticking = due_ms is not None
         return due_ms
@@ -197,8 +175,8 @@ class OpenIngest:
         if self._failure is None:
             self._failure = error
             self._appends.is_stopped = True
-            self._wake()
-            self._make_room()
+            self._idle.wake()
+            self._room.wake()
             self._tell_stop()
 
     def retire(self) -> None:
@@ -210,7 +188,7 @@ class OpenIngest:
     def close(self) -> None:
         """Its request is over, however that came: what is under way is appended, then its task ends. Idempotent."""
         self._is_closing = True
-        self._wake()
+        self._idle.wake()
 
     async def conclude(self) -> RelayError:
         """After `on_stop`: what the producer is told. Everything read before a drain is in the log then."""
@@ -226,20 +204,16 @@ class OpenIngest:
 
     async def finish(self) -> dict[str, Any]:
         """The body came to its end: the rest and `run_end` are appended. The answer. Raises RelayError."""
-        end = self._close()
-        reason, parts = end.reason.value, self._parts
+        end, parts = self._close(), self._parts
         if self._failure is None:
             self._pipeline.end(self._items.end(end_fields(self._pipeline, end, parts.settings.text_bytes)))
         await self._drained()
         if self._failure is not None:
             raise self._failure
         self._ended = end.reason
-        parts.measures.runs_ended[reason] += 1
-        parts.measures.run_seconds.observe(parts.clock() - self.opened_at)
-        if (rate := self._tempo.tokens_per_second()) is not None:
-            parts.measures.tokens_per_second.observe(rate)
-        log.debug("run_ended", reason=reason, input_bytes=self.input_bytes, text_bytes=self.text_bytes)
-        return self._report(end)
+        self.figures.on_end(end.reason, parts.clock())
+        log.debug("run_ended", reason=end.reason.value, input_bytes=self.input_bytes, text_bytes=self.text_bytes)
+        return report(self._appends, self._pipeline, end, parts.settings.text_bytes)
 
     def _close(self) -> StreamEnd:
         pipeline, now_ms = self._pipeline, self._parts.now_ms
@@ -253,10 +227,8 @@ class OpenIngest:
         return end
 
     async def _append_rest(self) -> None:
-        try:
+        with suppress(HookFailed):
             self._pipeline.hurry()
-        except HookFailed as exc:
-            self._problem = str(exc)
         self._is_letting_go = True
         await self._drained()
 
@@ -266,24 +238,6 @@ class OpenIngest:
         await asyncio.wait([self._task])
 
     # ---- what is told ----------------------------------------------------------------------------------------------
-
-    def _report(self, end: StreamEnd) -> dict[str, Any]:
-        pipeline, known_bytes = self._pipeline, self._parts.settings.text_bytes
-        appended = self._appends.last
-        report: dict[str, Any] = {
-            "run": self.run,
-            "epoch": self.epoch,
-            "reason": end.reason.value,
-            "finish_reason": end.finish_reason,
-            "usage": end.usage,
-            **pipeline.text.count.fields(known_bytes),
-            "thinking": pipeline.thinking.count.fields(known_bytes) | {"duration_ms": pipeline.thinking_ms},
-            "input_bytes": pipeline.fed_bytes,
-            "replaced": pipeline.replaced,
-        }
-        if end.problem is not None:
-            report["problem"] = end.problem
-        return report | ({} if appended is None else placed(appended))
 
     def _attach_data(self) -> dict[str, Any]:
         pipeline = self._pipeline
@@ -297,7 +251,6 @@ class OpenIngest:
     async def _write(self) -> None:
         """Ends when closing and all is appended, or when it failed."""
         pipeline, parts = self._pipeline, self._parts
-        loop = asyncio.get_running_loop()
         while self._failure is None:
             if pipeline.has_batch:
                 batch = pipeline.take_batch()
@@ -306,8 +259,7 @@ class OpenIngest:
             elif self._is_closing:
                 return
             else:
-                self._idle = loop.create_future()
-                await self._idle
+                await self._idle.wait()
                 continue
             try:
                 appended = await self._appends.append(batch, None if self._is_closing else parts.gateway)
@@ -319,8 +271,19 @@ class OpenIngest:
             pipeline.sent(batch)
             self.appended_at = parts.clock()
             self._note_viewers(appended)
-            if self._room is not None and pipeline.unsent_bytes <= FLOW_BYTES:
-                self._make_room()
+            if pipeline.unsent_bytes <= FLOW_BYTES:
+                self._room.wake()
+
+    def _writer_ended(self, task: "asyncio.Task[None]") -> None:
+        """Without it nothing more gets into the log: the producer must not go on as if it did."""
+        if task.cancelled():
+            self.stop(failures.draining(self._appends.attach_data()))
+        elif isinstance(error := task.exception(), HookFailed):
+            self.stop(RelayError(ErrorCode.UNAVAILABLE, str(error), self._appends.attach_data()))
+        elif error is not None:
+            self.stop(
+                RelayError(ErrorCode.INTERNAL, "something went wrong in the gateway", self._appends.attach_data())
+            )
 
     def _note_viewers(self, appended: Appended) -> None:
         if appended.live:
@@ -328,45 +291,10 @@ class OpenIngest:
         elif self.unwatched_since is None:
             self.unwatched_since = self.appended_at
 
-    def _wake(self) -> None:
-        idle, self._idle = self._idle, None
-        if idle is not None and not idle.done():
-            idle.set_result(None)
-
-    def _make_room(self) -> None:
-        room, self._room = self._room, None
-        if room is not None and not room.done():
-            room.set_result(None)
-
     def _tell_stop(self) -> None:
         told, self._on_stop = self._on_stop, None
         if told is not None:
             told()
 
 
-def end_fields(pipeline: Pipeline, end: StreamEnd, max_known_bytes: int) -> dict[str, Any]:
-    """Of `run_end`, but for kind and run."""
-    fields: dict[str, Any] = {"reason": end.reason.value}
-    if end.finish_reason is not None:
-        fields["finish_reason"] = end.finish_reason
-    if end.usage is not None:
-        fields["usage"] = end.usage
-    if end.problem is not None:
-        fields["problem"] = end.problem
-    if pipeline.replaced:
-        fields["replaced"] = pipeline.replaced
-    reasoning = pipeline.thinking.count.fields(max_known_bytes) | {"duration_ms": pipeline.thinking_ms}
-    return fields | pipeline.text.count.fields(max_known_bytes) | {"reasoning": reasoning}
-
-
-def placed(appended: Appended) -> dict[str, Any]:
-    """Where the last message is."""
-    seq = appended.results[-1].seq if appended.results else None
-    return {
-        "seq": seq or appended.head,
-        "cursor": f"{appended.line.decode()}.{appended.head}",
-        "live": appended.live,
-    }
-
-
-__all__ = ["FLOW_BYTES", "FULL_BYTES", "OpenIngest", "end_fields", "placed"]
+__all__ = ["FLOW_BYTES", "FULL_BYTES", "OpenIngest"]

@@ -5,8 +5,9 @@ batch is. Called for every chunk: no await, no timer, no allocation that can be 
 """
 
 from collections import deque
-from typing import Final, NamedTuple
+from typing import Final
 
+from gateway.core.runs.batch import Batch
 from gateway.core.runs.items import RunItems
 from gateway.core.runs.run_state import RunState, encode_state
 from gateway.core.runs.track import TrackText
@@ -23,15 +24,6 @@ SEAL_BYTES: Final = 32 * 1024
 
 _NONE, _TEXT, _THINKING = 0, 1, 2
 _LONG_MS: Final = 3_600_000
-
-
-class Batch(NamedTuple):
-    """Appended whole or not at all, together with `state`."""
-
-    items: tuple[Item, ...]
-    input_offset: int
-    state: bytes
-    size_bytes: int
 
 
 class Pipeline:
@@ -66,7 +58,6 @@ class Pipeline:
         """Of the last input or tick."""
         self._since_ms = now_ms - (0 if state is None else state.stretch_ms)
         """Begin of the current stretch of thinking."""
-        self._replaced = 0 if state is None else state.replaced
         self._sealed: deque[Batch] = deque()
         self._open: list[Item] = []
         self._open_bytes = 0
@@ -84,9 +75,6 @@ class Pipeline:
         """The next bytes of the raw input, cut anywhere."""
         self.fed_bytes += len(data)
         self._now_ms = now_ms
-        if len(data) <= SLICE_BYTES:
-            self._feed_slice(data, now_ms)
-            return
         for start in range(0, len(data), SLICE_BYTES):
             self._feed_slice(data[start : start + SLICE_BYTES], now_ms)
 
@@ -98,9 +86,8 @@ class Pipeline:
         if len(self._open) >= SEAL_ITEMS or self._open_bytes >= SEAL_BYTES:
             self._seal()
 
-    def feed_tokens(self, text: str, now_ms: float, *, is_thinking: bool, replaced: int = 0) -> None:
+    def feed_tokens(self, text: str, now_ms: float, *, is_thinking: bool) -> None:
         """Of a run without a dialect; the offset counts its UTF-8 bytes."""
-        self._replaced += replaced
         self._now_ms = now_ms
         self._take(ThinkingPiece(text) if is_thinking else TextPiece(text), now_ms)
         self._offset += len(text.encode())
@@ -158,7 +145,7 @@ class Pipeline:
 
     @property
     def replaced(self) -> int:
-        return self._replaced + (0 if self._dialect is None else self._dialect.replaced)
+        return 0 if self._dialect is None else self._dialect.replaced
 
     @property
     def thinking_ms(self) -> int:
@@ -290,8 +277,7 @@ class Pipeline:
 
     def _close_batch(self) -> Batch:
         batch = Batch(tuple(self._open), self._offset, self._state(), self._open_bytes)
-        self._open = []
-        self._open_bytes = 0
+        self._open, self._open_bytes = [], 0
         return batch
 
     def _state(self) -> bytes:
@@ -307,9 +293,8 @@ class Pipeline:
             self.thinking.save(),
             stretch_ms,
             self._thinking_ms,
-            self._replaced,
             self.nonce,
         )
 
 
-__all__ = ["SEAL_BYTES", "SEAL_ITEMS", "SLICE_BYTES", "Batch", "Pipeline"]
+__all__ = ["SEAL_BYTES", "SEAL_ITEMS", "SLICE_BYTES", "Pipeline"]

@@ -26,8 +26,6 @@ class RunState(msgspec.Struct, array_like=True, gc=False):
     """How long the current stretch of thinking lasts."""
     thinking_ms: int
     """All stretches before it."""
-    replaced: int
-    """U+FFFD that the producer did not send, of single tokens; a dialect counts its own."""
     nonce: int = 0
     """Of single tokens: tells who wrote this state when an answer was lost."""
 
@@ -43,11 +41,10 @@ def encode_state(
     thinking: tuple[bytes, bytes],
     stretch_ms: int,
     thinking_ms: int,
-    replaced: int,
     nonce: int,
 ) -> bytes:
     """As RunState has them; called for every append."""
-    return _encode((_VERSION, dialect, skip, track, text, thinking, stretch_ms, thinking_ms, replaced, nonce))
+    return _encode((_VERSION, dialect, skip, track, text, thinking, stretch_ms, thinking_ms, nonce))
 
 
 def decode_state(data: bytes) -> RunState:

@@ -13,9 +13,10 @@ from typing import Any, Final
 import structlog
 
 from gateway.core.runs import failures
-from gateway.core.runs.open_ingest import OpenIngest, end_fields, placed
+from gateway.core.runs.open_ingest import OpenIngest
 from gateway.core.runs.opening import Opener, Place, is_stale, refusal_of
 from gateway.core.runs.parts import RunParts
+from gateway.core.runs.reports import end_fields, placed
 from gateway.domain.streams.pieces import EndReason, StreamEnd
 from gateway.domain.streams.run_options import RunOptions, StreamRequest, options_of
 from gateway.domain.wire.errors import ErrorCode, RelayError
@@ -244,7 +245,7 @@ class Runs:
 
 
 def _described(held: HeldIngest, now: float) -> dict[str, Any]:
-    ingest, tempo = held.ingest, held.ingest.tempo
+    ingest, tempo = held.ingest, held.ingest.figures.tempo
     rate, dialect = tempo.tokens_per_second(), held.request.options.dialect
     return {
         "tenant": ingest.ref.tenant,
@@ -256,7 +257,7 @@ def _described(held: HeldIngest, now: float) -> dict[str, Any]:
         "silent_seconds": round(now - tempo.last_at, 1),
         "tokens": tempo.tokens,
         "tokens_per_second": None if rate is None else round(rate, 1),
-        "first_token_seconds": ingest.first_token_seconds,
+        "first_token_seconds": ingest.figures.first_token_seconds,
         "stalls": tempo.stalls,
         "input_bytes": ingest.input_bytes,
         "text_bytes": ingest.text_bytes,

@@ -15,10 +15,11 @@ import structlog
 
 from gateway.core.runs import failures
 from gateway.core.runs.appends import RunAppends
-from gateway.core.runs.open_ingest import placed
+from gateway.core.runs.batch import Batch
 from gateway.core.runs.opening import Opener, Place, refusal_of
 from gateway.core.runs.parts import RunParts
-from gateway.core.runs.pipeline import Batch, Pipeline
+from gateway.core.runs.pipeline import Pipeline
+from gateway.core.runs.reports import placed
 from gateway.core.runs.ticker import EARLY_MS
 from gateway.domain.streams.run_options import RunOptions, TokensRequest, options_of
 from gateway.domain.wire.errors import ErrorCode, RelayError

@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from gateway.core.runs.batch import Batch
 from gateway.core.runs.items import RunItems
-from gateway.core.runs.pipeline import Batch, Pipeline
+from gateway.core.runs.pipeline import Pipeline
 from gateway.core.runs.run_state import decode_state
 from gateway.core.runs.track import CountedText, TrackState, TrackText
 from gateway.domain.streams.dialects import open_dialect

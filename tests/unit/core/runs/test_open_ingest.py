@@ -254,6 +254,25 @@ async def test_a_body_may_begin_before_what_is_in_the_log() -> None:
     assert ("one two three", "") == store.texts()
 
 
+async def test_an_unforeseen_failure_of_the_appends_is_told() -> None:
+    """Never an answer as if all was well."""
+    store = FakeRuns()
+    producer = Producer(make_runs(store), stream(segment=RAW))
+    async with producer as ingest:
+
+        def fail() -> None:
+            raise KeyError("a bug")
+
+        store.on_append = fail
+        ingest.feed(line("x"))
+        await settle()
+
+        assert producer.is_told
+        with pytest.raises(RelayError) as caught:
+            await ingest.finish()
+        assert caught.value.code is ErrorCode.INTERNAL
+
+
 async def test_past_the_cap_the_digest_is_null() -> None:
     """Counts of bytes stay."""
     store = FakeRuns()

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from gateway.core.runs.pipeline import SEAL_ITEMS, Batch, Pipeline
+from gateway.core.runs.batch import Batch
+from gateway.core.runs.pipeline import SEAL_ITEMS, Pipeline
 from gateway.domain.streams.dialects import DialectName
 from gateway.domain.streams.pieces import EndReason
 from gateway.domain.streams.run_options import RunOptions
