@@ -97,26 +97,35 @@ class RunStage:
             read += page.text
         return read.decode()
 
-    async def rebuilt(self) -> dict[str, str]:
-        """Each run's text by the rule of design.md 4: snapshots below the log, then the retained log, overlaps sliced."""
-        plan = await self.plan()
-        texts: dict[str, bytes] = {}
-        for brief in plan.runs:
-            text = (await self.text(brief.run, until=brief.text_until)).encode()
-            assert len(text) == min(brief.text_until, brief.text_kept)
-            texts[brief.run] = text
-        position = plan.log.lost
-        while (page := await self.stage.store.page(self.ref, position, 128 * 1024)) and page.entries:
-            assert page.entries[0].seq == position + 1, "the log was trimmed meanwhile: not in these tests"
+    async def rebuilt(self) -> tuple[dict[str, str], int]:
+        """Each run's text by the rule of design.md 4 (snapshots below the log, then the retained log, overlaps sliced),
+        and the seq up to which. Begins again when the log is trimmed meanwhile, as a client is made to."""
+        while True:
+            plan = await self.plan()
+            texts: dict[str, bytes] = {}
+            for brief in plan.runs:
+                texts[brief.run] = (await self.text(brief.run, until=brief.text_until)).encode()
+                assert len(texts[brief.run]) == brief.text_until, "it only grows"
+            position = await self.replayed(texts, plan.log.lost, plan.log.head)
+            if position is not None:
+                return {run: text.decode() for run, text in texts.items()}, position
+
+    async def replayed(self, texts: dict[str, bytes], position: int, head: int) -> int | None:
+        """What the log has above `position`, at least up to `head`, is applied to `texts`. Returns where that ends; None:
+        there is a hole."""
+        while position < head and (page := await self.stage.store.page(self.ref, position, 32 * 1024)) and page.entries:
+            if page.entries[0].seq != position + 1:
+                return None
             for entry in page.entries:
-                payload = json.loads(entry.frame)["payload"]
                 if entry.at is None or entry.cls == b"t":
                     continue
+                payload = json.loads(entry.frame)["payload"]
                 known = texts.setdefault(payload["run"], b"")
-                assert entry.at <= len(known), "a hole"
-                texts[payload["run"]] = known[: entry.at] + payload["text"].encode()
+                assert entry.at <= len(known), "a hole in a text"
+                beyond = payload["text"].encode()[len(known) - entry.at :]
+                texts[payload["run"]] = known + beyond
             position = page.entries[-1].seq
-        return {run: text.decode() for run, text in texts.items()}
+        return position
 
     def age_run(self, ms: int, run: str = "r") -> None:
         """Its lease, or how long it is retained, began so much earlier."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.domain.wire.ids import RunId
-from gateway.ports import RunText, Track
+from gateway.ports import Appended, RunText, Track
 from tests.integration.resp.servers import Server
 from tests.integration.store.run_stage import RunStage, running
 from tests.integration.store.stage import delta, thinking
@@ -109,7 +109,7 @@ async def test_a_place_in_an_older_life_of_the_run_is_not_used(runs: RunStage) -
     await runs.stopped()
     runs.age_run(301_000)
 
-    await (await runs.opened()).append(delta("r", "01234567890123456789"))
+    assert isinstance(await (await runs.opened()).append(delta("r", "01234567890123456789")), Appended)
 
     assert (await page(runs, 8)).text == b"890123456789"
 

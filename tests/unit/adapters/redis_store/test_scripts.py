@@ -17,7 +17,9 @@ FLAGS = {
 
 
 def load(**retention: int) -> StoreScripts:
-    return StoreScripts.load(RetentionSettings(**retention), LimitSettings(), RouteSettings(), RedisSettings(), RunSettings())
+    return StoreScripts.load(
+        RetentionSettings(**retention), LimitSettings(), RouteSettings(), RedisSettings(), RunSettings()
+    )
 
 
 @pytest.mark.parametrize("script", load(), ids=StoreScripts._fields)
