@@ -1,4 +1,4 @@
-"""The stage of the store's tests for runs: a writer, its appends, and a reader that rebuilds a text as a client does."""
+"""The stage of the store's tests for runs: a writer, and a reader that rebuilds a text as a client does."""
 
 import json
 from collections.abc import AsyncIterator
@@ -111,8 +111,10 @@ class RunStage:
                 return {run: text.decode() for run, text in texts.items()}, position
 
     async def replayed(self, texts: dict[str, bytes], position: int, head: int) -> int | None:
-        """What the log has above `position`, at least up to `head`, is applied to `texts`. Returns where that ends; None:
-        there is a hole."""
+        """What the log has above `position`, at least up to `head`, is applied to `texts`.
+
+        Returns where that ends; None: there is a hole.
+        """
         while position < head and (page := await self.stage.store.page(self.ref, position, 32 * 1024)) and page.entries:
             if page.entries[0].seq != position + 1:
                 return None
