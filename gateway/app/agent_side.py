@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from gateway.adapters.webhook import HttpPoster
+from gateway.app.redis_side import RedisSide
 from gateway.core.asks import Asks
 from gateway.core.attempts import Attempts
 from gateway.core.inbox import InboxDesk
@@ -20,7 +21,7 @@ from gateway.core.webhooks import Webhooks
 from gateway.domain.measures import Measures
 from gateway.domain.wire.bus import BusKind
 from gateway.domain.wire.ids import GatewayId, Tenant
-from gateway.ports import Clock, Deadlines, Directory, Exchange, Inbox
+from gateway.ports import Clock
 from gateway.settings import Settings
 
 WALL_CLOCK: Final[Callable[[], float]] = time.time
@@ -31,10 +32,7 @@ class AgentSide:
 
     def __init__(
         self,
-        exchange: Exchange,
-        inbox: Inbox,
-        deadlines: Deadlines,
-        directory: Directory,
+        kept: RedisSide,
         notices: HeadsNotices,
         owner: TaskOwner,
         measures: Measures,
@@ -44,9 +42,10 @@ class AgentSide:
         clock: Clock,
         rng: random.Random,
     ) -> None:
+        exchange, inbox, deadlines = kept.exchange, kept.inbox, kept.deadlines
         self._owner = owner
         self.attempts = Attempts(settings.redis, clock, rng)
-        self.peers = Peers(directory, gateway)
+        self.peers = Peers(kept.directory, gateway)
         self.relay = Relay(exchange, inbox, self.attempts, owner, measures, clock, shards=settings.inbox.shards)
         self._sweeper = Sweeper(deadlines, exchange, self.peers, self.relay, notices, measures, rng)
         self.asks = Asks(

@@ -4,6 +4,7 @@ import random
 import time
 
 from gateway.app.agent_side import AgentSide
+from gateway.app.redis_side import RedisSide
 from gateway.core.client_notices import ClientNotices
 from gateway.core.control import ClientControl
 from gateway.core.hub import Hub
@@ -15,7 +16,7 @@ from gateway.core.visit import Speech
 from gateway.domain.measures import Measures
 from gateway.domain.wire.bus import BusKind
 from gateway.domain.wire.ids import GatewayId
-from gateway.ports import Bus, Clock, Deadlines, Exchange, LogStore, RunStore
+from gateway.ports import Bus, Clock
 from gateway.settings import Settings
 
 
@@ -26,10 +27,7 @@ class ClientSide:
         self,
         hub: Hub,
         bus: Bus,
-        store: LogStore,
-        runs: RunStore,
-        exchange: Exchange,
-        deadlines: Deadlines,
+        kept: RedisSide,
         agents: AgentSide,
         heads: HeadsNotices,
         measures: Measures,
@@ -42,11 +40,11 @@ class ClientSide:
         self._notices = ClientNotices(hub, bus, gateway, rng)
         self._rhythms = RhythmListener(hub)
         self.control = ClientControl(
-            store,
-            runs,
+            kept.store,
+            kept.runs,
             agents.asks,
             self._notices,
-            deadlines,
+            kept.deadlines,
             agents.relay,
             heads,
             agents.attempts,
@@ -56,8 +54,8 @@ class ClientSide:
             time.time,
         )
         self.inputs = Inputs(
-            exchange,
-            deadlines,
+            kept.exchange,
+            kept.deadlines,
             agents.relay,
             heads,
             agents.attempts,

@@ -123,10 +123,7 @@ class Gateway:
             self.hub, self._bus, self.id, settings.bus, measures, owner, self, self._readiness.subscribed
         )
         self._agents = AgentSide(
-            kept.exchange,
-            kept.inbox,
-            kept.deadlines,
-            directory,
+            kept,
             self._notices,
             owner,
             measures,
@@ -138,10 +135,7 @@ class Gateway:
         self._clients = ClientSide(
             self.hub,
             self._bus,
-            store,
-            kept.runs,
-            kept.exchange,
-            kept.deadlines,
+            kept,
             self._agents,
             self._notices,
             measures,
@@ -151,10 +145,7 @@ class Gateway:
             rng=rng,
         )
         self._runs = RunSide(
-            store,
-            kept.runs,
-            kept.deadlines,
-            kept.inbox,
+            kept,
             self._bus,
             self._notices,
             owner,

@@ -3,6 +3,7 @@
 import random
 import time
 
+from gateway.app.redis_side import RedisSide
 from gateway.core.attempts import Attempts
 from gateway.core.hooks import TextHooks
 from gateway.core.notices import HeadsNotices
@@ -16,7 +17,7 @@ from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures
 from gateway.domain.wire.bus import BusKind
 from gateway.domain.wire.ids import GatewayId
-from gateway.ports import Bus, Clock, Deadlines, Inbox, LogStore, RunStore
+from gateway.ports import Bus, Clock
 from gateway.settings import Settings
 
 
@@ -25,10 +26,7 @@ class RunSide:
 
     def __init__(
         self,
-        log: LogStore,
-        runs: RunStore,
-        deadlines: Deadlines,
-        inbox: Inbox,
+        kept: RedisSide,
         bus: Bus,
         notices: HeadsNotices,
         owner: TaskOwner,
@@ -42,9 +40,9 @@ class RunSide:
     ) -> None:
         self._owner = owner
         parts = RunParts(
-            log=log,
-            runs=runs,
-            deadlines=deadlines,
+            log=kept.store,
+            runs=kept.runs,
+            deadlines=kept.deadlines,
             notes=notices,
             attempts=Attempts(settings.redis, clock, rng),
             measures=measures,
@@ -60,7 +58,7 @@ class RunSide:
         )
         self.runs = Runs(parts)
         self.tokens = Tokens(parts, self.runs.opener, rng)
-        self._keeper = Keeper(parts, self.runs, inbox, bus, shards=settings.inbox.shards, wall_clock=time.time)
+        self._keeper = Keeper(parts, self.runs, kept.inbox, bus, shards=settings.inbox.shards, wall_clock=time.time)
 
     def listen(self, subscriber: Subscriber) -> None:
         subscriber.listen(BusKind.STOPPED, self.runs.on_stopped)
