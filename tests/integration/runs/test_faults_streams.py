@@ -122,6 +122,7 @@ async def test_the_ingesting_gateway_is_killed_at_a_random_point(stage: Stage) -
 
 @pytest.mark.soak
 @pytest.mark.fault
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", OPTIONS)
 async def test_each_stream_outlives_its_gateway(stage: Stage, mode: str) -> None:
     """All of them, each killed at a random point."""
