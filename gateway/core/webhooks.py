@@ -44,7 +44,13 @@ class _Head(msgspec.Struct):
     id: str
     kind: str
     session: str
+    timestamp: int = 0
     traceparent: str | None = None
+
+    @property
+    def once(self) -> tuple[str, int]:
+        """The same for repeats only: an id may be given again when an ask's or a client's name begins anew."""
+        return self.id, self.timestamp
 
 
 _decode = msgspec.json.Decoder(_Head).decode
@@ -91,8 +97,8 @@ class _Courier:
     tenant: Tenant
     lanes: dict[str, deque[_Letter]] = field(default_factory=dict)
     """Session -> what waits for its turn; the first one is under way."""
-    done: OrderedDict[str, None] = field(default_factory=OrderedDict)
-    """Ids of items that were delivered from here: a repeat need not bother the receiver."""
+    done: OrderedDict[tuple[str, int], None] = field(default_factory=OrderedDict)
+    """Items that were delivered from here: a repeat need not bother the receiver."""
     room: asyncio.Condition = field(default_factory=asyncio.Condition)
     turns: asyncio.Semaphore = field(init=False)
 
@@ -181,7 +187,7 @@ class _Courier:
 
     async def _deliver(self, letter: _Letter) -> None:
         """Returns when it is acknowledged or buried; if Redis did not hear that, it comes again."""
-        if letter.head.id in self.done:
+        if letter.head.once in self.done:
             self.hooks.measures.webhook_items["repeated"] += 1
             await self._ack(letter)
             return
@@ -198,7 +204,7 @@ class _Courier:
                 )
             self.hooks.measures.webhook_posts[posted.outcome.value] += 1
             if posted.outcome is PostOutcome.OK:
-                self._remember(letter.head.id)
+                self._remember(letter.head)
                 if await self._ack(letter):
                     self.hooks.measures.webhook_items["delivered"] += 1
                 return
@@ -229,8 +235,8 @@ class _Courier:
             return
         self.hooks.measures.webhook_items["dead"] += 1
 
-    def _remember(self, ident: str) -> None:
-        self.done[ident] = None
+    def _remember(self, head: _Head) -> None:
+        self.done[head.once] = None
         while len(self.done) > MAX_REMEMBERED:
             self.done.popitem(last=False)
 

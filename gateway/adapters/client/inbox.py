@@ -64,6 +64,11 @@ class InboxItem:
     def payload(self) -> Any:
         return self.fields.get("payload")
 
+    @property
+    def once(self) -> tuple[str, Any]:
+        """The same for repeats only: an id may be given again when an ask's or a client's name begins anew."""
+        return self.id, self.fields.get("timestamp")
+
     async def ack(self) -> None:
         """Done: it does not come again. Raises InboxError."""
         await self._inbox.ack(self)
@@ -105,7 +110,7 @@ class Inbox:
         self._http: aiohttp.ClientSession | None = None
         self._taken: deque[tuple[InboxItem, float]] = deque()
         """With the moment at which its lease ends."""
-        self._done: OrderedDict[str, None] = OrderedDict()
+        self._done: OrderedDict[tuple[str, Any], None] = OrderedDict()
         self.repeats = 0
         """Items dropped because they had been acknowledged before."""
 
@@ -132,7 +137,7 @@ class Inbox:
         item, until = self._taken.popleft()
         if self._clock() >= until:
             return None  # its lease ended while others were worked on: it comes again
-        if item.id in self._done:
+        if item.once in self._done:
             self.repeats += 1
             await self.ack(item)
             return None
@@ -159,8 +164,8 @@ class Inbox:
     async def ack(self, *items: InboxItem) -> None:
         """Repeated until a gateway has heard it. Raises InboxError."""
         for item in items:
-            self._done[item.id] = None
-            self._done.move_to_end(item.id)
+            self._done[item.once] = None
+            self._done.move_to_end(item.once)
         while len(self._done) > MAX_REMEMBERED:
             self._done.popitem(last=False)
         await self._ask("POST", "ack", {"items": [item.receipt for item in items]})

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gateway.domain.exchange.items import run_item_id
 from gateway.domain.wire.ids import ClientId, ConnectionId, GatewayId, RunId, UserId
 from gateway.ports import (
     Answer,
@@ -454,6 +455,16 @@ def let_run_expire(stage: ExchangeStage, run: str) -> None:
     fields = stage.admin.hget(stage.key("meta"), f"r:{run}").split(" ")
     fields[2] = str(stage.server_ms() - 1)
     stage.admin.hset(stage.key("meta"), f"r:{run}", " ".join(fields))
+
+
+async def test_items_of_a_sweep_have_the_ids_that_gateways_give(stage: ExchangeStage) -> None:
+    await stage.offer(run_start("r:1%"), number=1)
+    let_run_expire(stage, "r:1%")
+
+    await stage.exchange.sweep(stage.ref)
+
+    [item] = await outbox(stage)
+    assert item["id"] == run_item_id(stage.ref, "r:1%", "abandoned") == f"run:{stage.ref.session}:r%3A1%25:abandoned"
 
 
 async def test_an_abandoned_run_ends_and_the_agent_is_told(stage: ExchangeStage) -> None:

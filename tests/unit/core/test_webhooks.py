@@ -209,6 +209,18 @@ async def test_a_repeat_of_a_delivered_item_is_acknowledged_without_bothering_th
     assert (2, 1) == (it.measures.webhook_items["delivered"], it.measures.webhook_items["repeated"])
 
 
+async def test_an_id_that_begins_anew_is_delivered() -> None:
+    """An ask that is opened again later: its answer has the id of the first one's."""
+    it = Scene()
+    for timestamp in (1, 2, 2):
+        it.put("ask:s:a", timestamp=timestamp)
+    async with running(it):
+        await asyncio.sleep(1)
+
+    assert ["ask:s:a", "ask:s:a"] == it.poster.items
+    assert 3 == len(it.inbox.acked)
+
+
 async def test_an_item_that_cannot_be_read_is_a_dead_letter() -> None:
     it = Scene()
     it.inbox.put(b"no json")

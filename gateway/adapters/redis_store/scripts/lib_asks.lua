@@ -89,7 +89,7 @@ local function expire_asks(w, kept, outbox, session, names_json)
     local ask = parse_ask(redis.call('HGET', kept, 'a:' .. name))
     if ask.expiry <= w.now_ms then
       local run = ask.run ~= '' and ',"run":' .. json_text(ask.run) or ''
-      put_outbox(outbox, event_item(w, names_json, 'ask:' .. session .. ':' .. name, 'expired',
+      put_outbox(outbox, event_item(w, names_json, 'ask:' .. id_part(session) .. ':' .. id_part(name), 'expired',
         ',"ask":' .. json_text(name) .. run))
       raise_void(w.meta, ask.seq)
       resolve_ask(w, kept, name, ask, 'e', ended_ask_body(name, ask, 'expired'))

@@ -23,6 +23,11 @@ local function json_text(text)
   return '"' .. string.gsub(text, '["\\]', '\\%0') .. '"'
 end
 
+-- A part of an item's id, as domain/exchange/items.py makes it.
+local function id_part(text)
+  return (string.gsub(text, '[%%:]', { ['%'] = '%25', [':'] = '%3A' }))
+end
+
 -- What a sweep tells the agent, in the shape that gateways give their items. `names`: session, and `"tenant":..,"session":..`
 local function event_item(w, names, id, kind, members)
   return '{"id":' .. json_text(id) .. ',"kind":"' .. kind .. '",' .. names .. members .. ',"timestamp":' .. w.stamp .. '}'

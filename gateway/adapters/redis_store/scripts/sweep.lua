@@ -46,8 +46,8 @@ for _, run in ipairs(run_names(META)) do
   if state and state.mode == 'o' then
     if tonumber(state.lease) <= now then
       end_run(w, run, 'abandoned', '')
-      put_outbox(OUTBOX, event_item(w, ARGV[4], 'run:' .. ARGV[3] .. ':' .. run .. ':abandoned', 'abandoned',
-        ',"run":' .. json_text(run)))
+      local id = 'run:' .. id_part(ARGV[3]) .. ':' .. id_part(run) .. ':abandoned'
+      put_outbox(OUTBOX, event_item(w, ARGV[4], id, 'abandoned', ',"run":' .. json_text(run)))
       happened('abandoned', 1)
     else
       due(tonumber(state.lease))

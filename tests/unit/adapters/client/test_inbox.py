@@ -90,6 +90,16 @@ async def test_a_repeat_of_what_was_acknowledged_is_dropped_and_acknowledged_too
     assert ["0/1-0", "1/9-0", "0/2-0"] == fake.acked
 
 
+async def test_an_id_that_begins_anew_is_no_repeat() -> None:
+    """An ask that is opened again later: its answer has the id of the first one's."""
+    first, second = taken("1"), taken("1", "1/9-0")
+    first["item"]["timestamp"], second["item"]["timestamp"] = 1, 2
+    fake = FakeInbox([[first], [second, second]])
+    async with consumer(fake) as inbox:
+        assert ["1", "1"] == await some(inbox, 2)
+        assert 0 == inbox.repeats
+
+
 async def test_what_was_not_acknowledged_comes_again() -> None:
     fake = FakeInbox([[taken("1")], [taken("1", deliveries=2)]])
 
