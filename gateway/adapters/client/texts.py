@@ -30,6 +30,8 @@ class RunText:
         """Bytes of the run's text up to here, counted from its start."""
         self.was_rewritten = False
         """After a cut something else came than what had been shown."""
+        self.is_cut_by_next = False
+        """The log lost writes, and did not say how much of this text: it goes on at the next `at`."""
         self._start = 0
         self._kept = bytearray()
         """The text from byte `_start` on, perhaps beyond `length`."""
@@ -43,6 +45,9 @@ class RunText:
         """Take a delta; returns what of it is new. An overlap with what is there is sliced by bytes."""
         data = text.encode()
         if at is not None:
+            if self.is_cut_by_next:
+                self.is_cut_by_next = False
+                self.cut(at)
             if at > self.length:
                 self._begin_at(at)
             data = data[self.length - at :]
@@ -209,6 +214,7 @@ class RunTexts:
         for name, run in self.runs.items():
             length = lengths.get(name)
             run.text.cut(length if isinstance(length, int) else 0)
+            run.reasoning.is_cut_by_next = length is not None
             if length is None:
                 run.reasoning.cut(0)
                 run.reason = None

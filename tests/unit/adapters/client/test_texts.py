@@ -89,6 +89,24 @@ def test_an_evicted_stretch_cannot_be_judged_and_the_rest_is_shown() -> None:
     assert changes[-1] == Ended("r", "complete", is_equal=None)
 
 
+def test_reasoning_goes_on_where_the_log_does_after_lost_writes() -> None:
+    """The gap names lengths of texts only; a producer that thinks again thinks something else."""
+    changes = apply(
+        RunTexts(),
+        start(1),
+        thinking(2, "hm", 0),
+        thinking(3, " lost", 2),
+        gap(3, 3, "epoch_changed", "e1.f2.2", runs={"r": 0}),
+        thinking(3, " other", 2),
+        thinking(4, "!", 8),
+        delta(5, "t", 0),
+        end(6, "t", reasoning="hm other!"),
+    )
+
+    assert changes[-1] == Ended("r", "complete", is_equal=True)
+    assert [change.text for change in changes if isinstance(change, Shown)] == ["hm", " lost", " other", "!", "t"]
+
+
 def test_reasoning_that_was_never_received_is_no_difference() -> None:
     joined_late = apply(RunTexts(), delta(9, "text", 0), end(10, "text", reasoning="hm"))
     evicted = apply(
