@@ -116,7 +116,28 @@ async def test_the_session_outlives_what_it_keeps(stage: ExchangeStage) -> None:
     await keep(stage, "a", number=1, kept_ms=week_ms)
 
     for part in ("meta", "kept"):
-        assert stage.admin.pttl(stage.key(part)) > week_ms
+        assert stage.admin.pttl(stage.key(part)) > week_ms + 86_000_000, "also when no gateway is there to sweep it"
+
+
+async def test_what_is_known_of_clients_is_renewed_by_itself(stage: ExchangeStage) -> None:
+    """Meta has a week of its own already: its time says nothing of theirs."""
+    claimed = await stage.claimed()
+    await keep(stage, "a", number=1, kept_ms=7 * 86_400_000)
+    stage.admin.pexpire(stage.key("clients"), 1_000)
+
+    await stage.renew(stage.renew_client(claimed))
+
+    assert stage.admin.pttl(stage.key("clients")) > 86_000_000
+
+
+async def test_another_client_does_not_shorten_what_is_known_of_the_first_one(stage: ExchangeStage) -> None:
+    week_ms = 7 * 86_400_000
+    await stage.claimed()
+    await keep(stage, "a", number=1, kept_ms=week_ms)
+
+    await stage.claimed(client="tablet", connection="c2")
+
+    assert stage.admin.pttl(stage.key("clients")) > week_ms
 
 
 async def test_a_kept_delta_of_a_run_is_part_of_its_text(stage: ExchangeStage) -> None:

@@ -35,6 +35,7 @@ elseif options ~= '' and options ~= 'r' then
   end
 end
 local run, meta = ARGV[first_item + 1] or '', nil
+local text_key, think_key = KEYS[6], KEYS[7]
 if run == '' then
   meta = call('HMGET', META, 'inc', 'line', 'log', field)
 else
@@ -156,12 +157,17 @@ if known_epoch ~= epoch or number ~= last + 1 or (options ~= '' and options ~= '
     call('HSET', META, 's:' .. ARGV[6], ARGV[7] .. ' ' .. digits(last) .. ' ' .. ARGV[8])
     return answer('')
   end
-  first_item = first_item + (first_number - number) * 4
+  if first_number > number then
+    -- include: lib_runs
+    first_item = first_item + (first_number - number) * 4
+    run = ARGV[first_item + 1]
+    meta[5] = run ~= '' and call('HGET', META, 'r:' .. run)
+    text_key, think_key = text_keys(META, run)
+  end
 end
 
 -- The run of the first message, as it is stored.
 local mode, text, text_seq, text_kept, thinking, thinking_seq, thinking_kept, origin, lease, run_seq
-local text_key, think_key = KEYS[6], KEYS[7]
 if meta[5] then
   mode, text, text_seq, text_kept, thinking, thinking_seq, thinking_kept, origin = match(meta[5], RUN)
   lease = now + (sub(origin, 1, 3) == ' 0 ' and RUN_PUSH_LEASE_MS or RUN_LEASE_MS)
@@ -252,6 +258,8 @@ if ts < now - now % LOG_STEP_MS or ts > now or log_began then
   call('PEXPIRE', LOG, LOG_STEP_MS * 4)
   if call('PTTL', META) < META_MS then
     call('PEXPIRE', META, math.floor(META_MS * 4 / 3))
+  end
+  if call('PTTL', KEYS[4]) < META_MS then
     call('PEXPIRE', KEYS[4], math.floor(META_MS * 4 / 3))
   end
   if mode == 'o' then

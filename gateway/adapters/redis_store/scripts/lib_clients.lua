@@ -26,7 +26,7 @@ local function store_client(clients, client, known, now)
       end
       redis.call('HDEL', clients, oldest)
     end
-    redis.call('PEXPIRE', clients, math.floor(META_MS * 4 / 3))
+    keep(clients, META_MS) -- not less than an ask or a kept push has asked for
   end
 end
 

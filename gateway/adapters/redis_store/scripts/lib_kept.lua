@@ -22,11 +22,11 @@ local function drop_kept(w, kept, seq)
   raise_void(w.meta, seq)
 end
 
--- Meta, clients and the kept hash outlive what is kept.
+-- Meta, clients and the kept hash outlive what is kept, and a day in which no gateway was there to sweep it.
 local function outlive(w, kept, clients, value_ms)
-  keep(kept, value_ms)
-  keep(w.meta, math.max(value_ms, META_MS))
-  keep(clients, math.max(value_ms, META_MS))
+  for _, key in ipairs({ kept, w.meta, clients }) do
+    keep(key, value_ms + META_MS)
+  end
 end
 
 local function keep_message(w, kept, seq, frame, kept_ms)

@@ -70,11 +70,8 @@ local function enter(meta, given, nonces, owner, leftovers)
   return 'live', report, false
 end
 
--- Meta and clients outlive every lease.
+-- Meta and clients outlive every lease. Each by itself: an ask may have given one of them more time than the other.
 local function keep_session(meta, clients)
-  if redis.call('PTTL', meta) < META_MS then
-    local ttl_ms = math.floor(META_MS * 4 / 3)
-    redis.call('PEXPIRE', meta, ttl_ms)
-    redis.call('PEXPIRE', clients, ttl_ms)
-  end
+  keep(meta, META_MS)
+  keep(clients, META_MS)
 end
