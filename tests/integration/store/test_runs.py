@@ -350,3 +350,41 @@ class TestRetained:
         await runs.stopped(client="a b")
 
         assert (await runs.claimed("c", ClientId("a b"))).cuts == (Cut(RUN, None),)
+
+
+class TestBatches:
+    """What one call may mix."""
+
+    async def test_two_runs_never_mix(self, runs: RunStage) -> None:
+        await runs.put(delta("a", "1"), data(), delta("b", "2"), thinking("a", "3"), delta("a", "4"), delta("b", "5"))
+
+        assert (await runs.text("a"), await runs.text("b")) == ("14", "25")
+        info = await runs.info("a")
+        assert (info.text_bytes, info.thinking_bytes, info.first_seq, info.last_seq) == (2, 1, 1, 5)
+        assert (await runs.info("b")).last_seq == 6
+
+    @pytest.mark.parametrize("known", [1, 2, 3, 4])
+    async def test_what_was_appended_before_counts_once(self, runs: RunStage, known: int) -> None:
+        items = [delta("a", "1"), data(), delta("b", "2"), delta("a", "3"), data()]
+        await runs.put(*items[:known])
+
+        await runs.put(*items, number=1)
+
+        assert (await runs.text("a"), await runs.text("b")) == ("13", "2")
+        assert [(await runs.info(name)).last_seq for name in "ab"] == [4, 3]
+
+    async def test_what_follows_an_end_in_its_call_is_refused_with_it(self, runs: RunStage) -> None:
+        refused = await runs.append(delta("a", "1"), run_end("a"), delta("b", "2"), delta("a", "3"))
+
+        assert refused == AppendRefused(AppendRefusal.RUN_ENDED, 3)
+        assert await runs.names() == []
+        await runs.put(delta("a", "1"), run_end("a"), delta("b", "2"), number=5)
+        assert [info.is_open for info in await runs.runs.runs(runs.ref)] == [False, True]
+
+    async def test_a_call_may_begin_more_runs_than_are_retained(self, runs: RunStage) -> None:
+        names = [f"r{place}" for place in range(17)]
+
+        await runs.put(*[delta(name, name) for name in (*names, "r0")])
+
+        assert await runs.names() == [*names[2:], "r0"]
+        assert (await runs.text("r0"), (await runs.info("r0")).text_bytes) == ("r0", 2)

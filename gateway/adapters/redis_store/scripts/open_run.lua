@@ -26,9 +26,8 @@ if state and state.mode == 'e' then
   if tonumber(state.lease) > now then
     return { 'e', redis.call('HGET', META, 'z:' .. run) }
   end
+  state = nil
 end
-local former = state and state.mode == 'e' and state
-state = not former and state or nil
 if not state and ARGV[5] ~= '1' then
   return { 'n' }
 elseif state and ARGV[6] ~= '1' then
