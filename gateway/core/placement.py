@@ -5,7 +5,7 @@ from typing import Any, assert_never
 from gateway.core.connection import Connection
 from gateway.domain.sessions.position import Verdict, begin_at, judge, judge_unknown
 from gateway.domain.wire.ids import GatewayId
-from gateway.ports import Claimed, Origin
+from gateway.ports import Claimed, Origin, Page
 
 
 def place(claimed: Claimed, bare_seq: int | None) -> tuple[Verdict, str]:
@@ -53,6 +53,13 @@ def welcome_payload(
     }
 
 
+def take_missed_cuts(connection: Connection, page: Page) -> None:
+    """Interrupts whose notice did not come: before anything of this page is written."""
+    for client, (run, seen) in page.cuts:
+        if client == connection.client:
+            connection.cut(run, text_until=0 if seen is None else seen.at)
+
+
 def take_over_cuts(connection: Connection, claimed: Claimed) -> None:
     """One that begins anew is shown what it had seen of the run; to one that goes on nothing more of it is written."""
     for run, seen in claimed.cuts:
@@ -63,4 +70,4 @@ def take_over_cuts(connection: Connection, claimed: Claimed) -> None:
             connection.cut(run, above_seq=seen.seq if is_fresh else 0, text_until=seen.at)
 
 
-__all__ = ["place", "take_over_cuts", "welcome_payload"]
+__all__ = ["place", "take_missed_cuts", "take_over_cuts", "welcome_payload"]

@@ -9,6 +9,7 @@ from gateway.core.connection import Connection
 from gateway.core.held import HeldFrames
 from gateway.core.local_session import LocalSession
 from gateway.core.pauses import Pauses
+from gateway.core.placement import take_missed_cuts
 from gateway.core.reclaims import Reclaims
 from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures
@@ -93,6 +94,9 @@ class Repair:
             if not connection.is_live:
                 continue
             connection.settle_on(page.log)
+            take_missed_cuts(connection, page)
+            if not connection.is_live:
+                continue
             if connection.is_to_be_rebuilt or connection.cuts is not None:
                 connection.fall_behind()  # its own way through the log rebuilds, and cuts
                 continue

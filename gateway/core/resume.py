@@ -13,7 +13,7 @@ from gateway.core.budget import ByteBudget
 from gateway.core.connection import CATCHING_UP, Connection
 from gateway.core.pages import Pages, write_pending_cut
 from gateway.core.pauses import Pauses
-from gateway.core.placement import place, take_over_cuts, welcome_payload
+from gateway.core.placement import place, take_missed_cuts, take_over_cuts, welcome_payload
 from gateway.core.snapshots import NoSession, Snapshots
 from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures
@@ -133,6 +133,7 @@ class Resume:
             return await self._claim_again(connection) is None
         if connection.is_to_be_rebuilt or connection.read_seq < after_seq:
             return False  # what is due now is not in this page
+        take_missed_cuts(connection, page)
         return self._take(connection, page)
 
     async def _rebuild(self, connection: Connection, room: int) -> bool:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 from gateway.domain.sessions.log_state import LogState
 from gateway.domain.wire.cursor import Line
 from gateway.domain.wire.entry import Item, LogEntry
-from gateway.domain.wire.ids import GatewayId, ProducerName, SessionRef, UserId
+from gateway.domain.wire.ids import ClientId, GatewayId, ProducerName, SessionRef, UserId
 from gateway.ports.progress import RunProgress
+from gateway.ports.runs import Cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,8 @@ class Page:
 
     log: LogState
     entries: tuple[LogEntry, ...]
+    cuts: tuple[tuple[ClientId, Cut], ...] = ()
+    """All of the session: a gateway may have missed the notice of an interrupt."""
 
 
 class ProducerRef(NamedTuple):

@@ -93,7 +93,15 @@ def read_page(answer: Sequence[Any]) -> Page | None:
     if kind == b"m":
         return None
     epoch, head, lost, void = fields
-    return Page(read_log(epoch, answer[1], head, lost, void), _entries(answer[2]))
+    cuts = answer[3]
+    return Page(
+        read_log(epoch, answer[1], head, lost, void),
+        _entries(answer[2]),
+        tuple(
+            (ClientId(cuts[place + 1].decode()), _cut(cuts[place], *cuts[place + 2 : place + 4]))
+            for place in range(0, len(cuts), 4)
+        ),
+    )
 
 
 def read_claim(answer: Sequence[Any]) -> tuple[ClaimOutcome, bytes]:

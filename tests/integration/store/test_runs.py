@@ -245,6 +245,9 @@ class TestStops:
         assert (await runs.claimed("c1", "phone")).cuts == (Cut(RUN, Seen(2, 1)),)
         assert (await runs.claimed("c2", "tv")).cuts == (Cut(RUN, None),)
         assert (await runs.claimed("c3", "laptop")).cuts == ()
+        page = await runs.stage.store.page(runs.ref, 0, 1)
+        assert page is not None
+        assert page.cuts == ((ClientId("phone"), Cut(RUN, Seen(2, 1))), (ClientId("tv"), Cut(RUN, None)))
 
     @pytest.mark.parametrize("clients", [63, 64, 65])
     async def test_64_cuts_of_a_run_are_kept(self, runs: RunStage, clients: int) -> None:

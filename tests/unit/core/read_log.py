@@ -178,7 +178,9 @@ class ReadLog:
             if entries and size > max_bytes:
                 break
             entries.append(entry)
-        return Page(self.log, tuple(entries))
+        return Page(
+            self.log, tuple(entries), tuple((client, cut) for client, cuts in self.cuts.items() for cut in cuts)
+        )
 
     async def page(self, session: SessionRef, after_seq: int, max_bytes: int) -> Page | None:
         assert session == self.ref

@@ -85,6 +85,29 @@ async def test_what_is_read_when_the_cut_comes_is_cut_too() -> None:
         assert link.seqs() == list(range(1, 33))
 
 
+@pytest.mark.parametrize("is_live", [True, False])
+async def test_whoever_reads_the_log_learns_of_an_interrupt_whose_notice_was_lost(is_live: bool) -> None:
+    """Interrupted over HTTP, or through another gateway, while the bus did not reach this one."""
+    async with stage(unsent_bytes=16 * KIB) as it:
+        interrupting, link = await it.connect()
+        other, other_link = await it.connect("c2")
+        if not is_live:
+            link.stall()
+            it.append(*("x" * 2_000 for _ in range(30)))
+            assert interrupting.state is State.LAGGING
+        it.log.append("b", is_heard=False)
+        it.log.cuts[interrupting.client] = (Cut(RunId("r1"), None),)
+        it.log.end_run()
+        it.hub.flush()
+        link.go_on()
+        await settle(50)
+
+        assert [f["payload"]["kind"] for f in link.frames[-2:]] == ["cut", "run_end"]
+        assert "b" not in link.text()
+        assert other_link.text()[-1] == "b"
+        assert {interrupting.state, other.state} == {State.LIVE}
+
+
 @pytest.mark.parametrize("start", [False, True])
 async def test_a_cut_holds_after_a_resume(start: bool) -> None:
     """From before the cut: all above the cursor. Anew from the start: what was seen is shown again."""
