@@ -42,7 +42,7 @@ def test_only_what_is_not_whole_is_left_out(text: str, size: int) -> None:
     assert text.encode().startswith(unescape(piece))
 
 
-@pytest.mark.parametrize(("offset", "expected"), enumerate([0, 1, 1, 3, 3, 3, 3, 7, 7]))
+@pytest.mark.parametrize(("offset", "expected"), list(enumerate([0, 1, 1, 3, 3, 3, 3, 7, 7])))
 def test_a_border_is_at_or_before_its_offset(offset: int, expected: int) -> None:
     assert border("aé😀".encode(), offset) == expected
 
