@@ -126,7 +126,10 @@ class AppendRefusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Compare-and-set failed: the run's stored input offset is `input_offset`. Nothing was written."""
+    """Compare-and-set failed: the run's stored input offset is `input_offset`, or the number was used by somebody else.
+
+    Nothing was written. Also after an own attempt whose answer was lost.
+    """
 
     input_offset: int
 

@@ -123,6 +123,18 @@ class TestWriters:
 
 
 class TestProgress:
+    async def test_who_lets_go_what_is_held_moves_no_offset_and_is_first_all_the_same(self, runs: RunStage) -> None:
+        """Two gateways have the same state: one is given more, the other's timer fires."""
+        writer = await runs.opened()
+        await writer.append(delta("r", "a"), offset=10)
+
+        flushed = await writer.append(delta("r", "held"), offset=10, expected=10)
+        late = await writer.append(delta("r", "held and"), delta("r", " more"), number=2, offset=20, expected=10)
+
+        assert isinstance(flushed, Appended)
+        assert late == Moved(10)
+        assert (await runs.text(), (await runs.info()).input_offset) == ("aheld", 10)
+
     @pytest.mark.parametrize("expected", [9, 10, 11])
     async def test_an_offset_is_compared_and_set(self, runs: RunStage, expected: int) -> None:
         writer = await runs.opened()

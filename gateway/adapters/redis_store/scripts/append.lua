@@ -13,7 +13,7 @@
 --   a <line> <head> <live> <answers> <gateway>...   answers: for each repeat `=<seq>`, `=` or `!<code>`, then `+<seq>`: the
 --                                                   others were appended from that seq on
 --   e <number>   the number that is expected
---   v <offset>   nothing done: another offset is stored
+--   v <offset>   nothing done: another offset is stored, or the number was used
 --   x <index>    refused: message <index> (from 0) belongs to a run that has ended
 --   d            refused: a run begins, and the due note is missing or old
 --   u, f         refused: producer unknown, fenced
@@ -124,10 +124,11 @@ if known_epoch ~= epoch or number ~= last + 1 or (options ~= '' and options ~= '
   if refusal then
     return refusal
   end
-  -- Who shares an epoch shares its numbers: the offset tells them apart, also when a number was used by another one.
+  -- Who shares an epoch shares its numbers: a number that was used is another one's, and so is an offset that moved. Whoever
+  -- lets go what was held moves no offset.
   if sub(options, 2, 2) == 'c' then
     local stored = match(call('HGET', META, 's:' .. ARGV[6]) or '0', '^%d+')
-    if stored ~= ARGV[9] then
+    if stored ~= ARGV[9] or number <= last then
       return 'v\n' .. stored
     end
   end
