@@ -95,7 +95,8 @@ class RunAppends:
                 error.details |= self.attach_data()
                 raise error
             try:
-                return await parts.log.append(request), is_unknown
+                outcome = await parts.log.append(request)
+                return _as_first_told(outcome), is_unknown
             except StoreUnavailable as exc:
                 failed = exc
 
@@ -143,6 +144,13 @@ class RunAppends:
         except StoreUnavailable:
             return b""
         return b"" if info is None else info.end_body
+
+
+def _as_first_told(outcome: AppendOutcome) -> AppendOutcome:
+    """An attempt that was not heard may have been refused: its numbers were consumed, and the repeat says so."""
+    if isinstance(outcome, Appended) and any(result.refused is not None for result in outcome.results):
+        return AppendRefused(AppendRefusal.RUN_ENDED)
+    return outcome
 
 
 __all__ = ["RunAppends"]

@@ -45,6 +45,8 @@ class _Run:
     first_seq: int
     gateway: GatewayId | None
     last_number: int = 0
+    refused_from: int | None = None
+    """Numbers that were consumed by what came after its end."""
     offset: int = 0
     state: bytes = b""
     end_body: bytes = b""
@@ -162,9 +164,13 @@ class FakeRuns:
         ):
             return Expected(run.last_number + 1)
         if request.items and request.first_number <= run.last_number:
-            results = tuple(ItemResult(None, True) for _ in request.items)
+            is_refused = run.refused_from is not None and request.first_number >= run.refused_from
+            known = ItemResult(None, False, "run_ended") if is_refused else ItemResult(None, True)
+            results = tuple(known for _ in request.items)
             return Appended(results, LINE, len(self.payloads), self.is_live, WATCHING if self.is_live else ())
         if run.end_body:
+            run.refused_from = run.refused_from or request.first_number
+            run.last_number += len(request.items)
             return AppendRefused(AppendRefusal.RUN_ENDED, 0)
         self.appends.append(request)
         run.before = (run.last_number, run.offset, run.state, dict(run.texts))

@@ -148,6 +148,20 @@ async def test_an_end_without_notice_is_found_by_the_next_append() -> None:
         assert (await ingest.conclude()).details["reason"] == "cancelled"
 
 
+async def test_a_refusal_that_was_not_heard_is_no_success() -> None:
+    """Interrupted, and the answer to the last append is lost: the repeat is told of numbers that were consumed."""
+    store = FakeRuns()
+    async with Producer(make_runs(store), stream(segment=RAW)) as ingest:
+        store.stop(StopRun(REF, RUN, EndedBy.INTERRUPTED))
+        store.fates = ["lost"]
+        ingest.feed(line("x"))
+        ingest.feed(END)
+        with pytest.raises(RelayError) as caught:
+            await ingest.finish()
+
+    assert (ErrorCode.FENCED, "interrupted") == (caught.value.code, caught.value.details["reason"])
+
+
 async def test_a_new_writer_fences_the_old_one() -> None:
     """At another gateway; the old one's next text is refused."""
     store = FakeRuns()
