@@ -20,7 +20,7 @@ from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.frames import encode_json
 from gateway.domain.wire.ids import GatewayId, RunId, SessionRef, UserId
 from gateway.ports import OpenRun, RunInfo, RunRefusal, RunRefused, RunWriter, Track
-from gateway.ports.hooks import RunContext
+from gateway.ports.hooks import HookFailed, RunContext
 
 PRIME_PAGE_BYTES: Final = 256 * 1024
 
@@ -107,6 +107,8 @@ class Opener:
         except ValueError as exc:
             message = f"another version of the gateway began this run, and this one cannot go on with it: {exc}"
             raise RelayError(ErrorCode.UNSUPPORTED, message) from exc
+        except HookFailed as exc:
+            raise RelayError(ErrorCode.UNAVAILABLE, str(exc), {"outcome": "not_written"}) from exc
         if primes:
             await self._prime(ref, run, Track.TEXT, text.count, place.text_bytes)
             await self._prime(ref, run, Track.THINKING, thinking.count, place.thinking_bytes)
@@ -141,7 +143,7 @@ class Opener:
         if self._parts.hooks is not None:
             context = RunContext(ref.tenant, ref.session, run, track)
             chain = self._parts.hooks.open(context, b"" if saved is None else saved.filters)
-        return TrackText(options, CountedText(earlier_bytes), chain, saved)
+        return TrackText(options, CountedText(earlier_bytes), chain, saved, self._parts.now_ms)
 
     async def _prime(self, ref: SessionRef, run: RunId, track: Track, count: CountedText, until: int) -> None:
         """Read what is in the log already, for the digest; past the cap there is none."""

@@ -23,6 +23,7 @@ from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.frames import encode_json
 from gateway.domain.wire.ids import RunId, SessionKey, SessionRef
 from gateway.ports import Appended, EndedBy, RunInfo, RunRefused, RunWriter, Stopped, StopRun
+from gateway.ports.hooks import HookFailed
 
 log = structlog.get_logger()
 
@@ -172,7 +173,10 @@ class Runs:
             raise failures.refused(opened)
         self._replace(ref, run, opened.writer.epoch)
         pipeline, items = await self.opener.pipeline(ref, run, options, Place.of(opened.writer))
-        judged = pipeline.close(self._parts.now_ms)
+        try:
+            judged = pipeline.close(self._parts.now_ms)
+        except HookFailed as exc:
+            judged, reason, problem = None, EndReason.FAILED, str(exc)
         end = StreamEnd(reason, judged.finish_reason if judged else None, usage, problem)
         fields = end_fields(pipeline, end, self._parts.settings.text_bytes)
         pipeline.end(items.end(fields))

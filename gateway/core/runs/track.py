@@ -64,7 +64,12 @@ class TrackText:
     __slots__ = ("_chain", "_fed_ms", "_is_plain", "_saved", "_segmenter", "count", "slice_chars")
 
     def __init__(
-        self, options: SegmentOptions, count: CountedText, chain: TextChain | None, state: TrackState | None
+        self,
+        options: SegmentOptions,
+        count: CountedText,
+        chain: TextChain | None,
+        state: TrackState | None,
+        now_ms: float = 0.0,
     ) -> None:
         """Raises ValueError for a state that is none."""
         self._chain = chain
@@ -72,8 +77,8 @@ class TrackText:
         self._saved: TrackState | None = None
         """The last state; None when it may be another one by now."""
         self._segmenter = Segmenter(options, state.segmenter or None if state is not None else None)
-        self._fed_ms: float | None = None
-        """When a filter got something that it may hold; None: it holds nothing."""
+        self._fed_ms = now_ms if chain is not None and state is not None and state.filters else None
+        """When a filter got something that it may hold, or was made from such a state; None: it holds nothing."""
         self.count = count
         self.slice_chars = _slice_chars(options)
         """A longer text is to be fed in parts of so many characters: each completes a bounded number of segments."""

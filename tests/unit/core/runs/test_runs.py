@@ -11,6 +11,7 @@ from gateway.domain.streams.run_options import RunOptions, options_of
 from gateway.domain.streams.segment import SegmentMode, SegmentOptions
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.frames import encode_json
+from gateway.ports.hooks import HookFailed, RunContext
 from tests.unit.core.runs.fake_runs import FakeRuns
 from tests.unit.core.runs.runs_stage import REF, RUN, Producer, make_runs, stream
 from tests.unit.core.stage import settle
@@ -98,6 +99,69 @@ async def test_end_flushes_what_is_held_and_has_the_digest_of_all() -> None:
     assert ("failed", 4, "the model is gone") == (ended["reason"], ended["bytes"], ended["problem"])
     assert store.payloads[-1]["reasoning"]["bytes"] == 2
     assert store.payloads[-1]["sha256"] is not None
+
+
+class HoldingChain:
+    """Filters that hold everything, and fail when they are to give it back if that is `fails`."""
+
+    def __init__(self, held: str, *, fails: bool) -> None:
+        self.held = held
+        self.fails = fails
+
+    def feed(self, text: str) -> str:
+        self.held += text
+        return ""
+
+    def flush(self) -> str:
+        if self.fails:
+            raise HookFailed("words")
+        held, self.held = self.held, ""
+        return held
+
+    def save(self) -> bytes:
+        return b"state:" + self.held.encode()
+
+
+class Hooks:
+    def __init__(self, *, opens: bool = True, fails: bool = False) -> None:
+        self.opens = opens
+        self.fails = fails
+
+    def open(self, _context: RunContext, state: bytes = b"") -> HoldingChain:
+        if not self.opens:
+            raise HookFailed("words")
+        return HoldingChain(state.removeprefix(b"state:").decode(), fails=self.fails)
+
+
+async def test_a_hook_that_must_not_fail_and_does_when_a_run_is_opened_is_told() -> None:
+    store = FakeRuns()
+    with pytest.raises(RelayError) as caught:
+        await make_runs(store, hooks=Hooks(opens=False)).begin(stream())
+
+    assert (ErrorCode.UNAVAILABLE, "hook `words` failed") == (caught.value.code, caught.value.message)
+
+
+async def test_a_hook_that_must_not_fail_and_does_at_the_end_ends_the_run_failed() -> None:
+    store = FakeRuns()
+    runs = make_runs(store, hooks=Hooks(fails=True))
+    async with Producer(runs, stream()) as ingest:
+        ingest.feed(b'{"text":"held"}\n')
+        await ingest.break_off()
+    ended = await runs.end(REF, RUN, EndReason.COMPLETE, None, None)
+
+    assert ("failed", "hook `words` failed") == (ended["reason"], ended["problem"])
+    assert store.payloads[-1]["reason"] == "failed"
+
+
+async def test_what_a_filter_held_when_its_gateway_died_is_not_lost() -> None:
+    """Nothing more is fed: the producer only ends the run."""
+    store = FakeRuns()
+    async with Producer(make_runs(store, hooks=Hooks(fails=True)), stream()) as ingest:
+        ingest.feed(b'{"text":"held"}\n')
+        await ingest.break_off()
+    await make_runs(store, "gw-2", hooks=Hooks()).end(REF, RUN, EndReason.COMPLETE, None, None)
+
+    assert ("held", "") == store.texts()
 
 
 async def test_a_handler_that_fails_leaves_no_task() -> None:
