@@ -14,7 +14,7 @@ from tests.integration.resp.servers import Server
 from tests.integration.store.run_stage import RunStage, code, running
 from tests.integration.store.stage import OWN, data, delta, run_end, thinking
 
-SETTINGS = Settings(retention=RetentionSettings(max_messages=500))
+SETTINGS = Settings(retention=RetentionSettings(max_messages=300))
 RUNS = ("a", "b", "c/1")
 ALPHABET = 'ab \n"\\\x01é漢😀'
 SECONDS_OF_APPENDS = 1.0
@@ -64,14 +64,18 @@ class Publisher:
             case _:
                 return delta(run, text), (run, text)
 
+    async def append(self, count: int) -> None:
+        items = [self._item() for _ in range(count)]
+        appended = await self._runs.put(*[item for item, _ in items], producer=self._producer)
+        assert appended.results[0].seq == len(self._oracle.messages) + 1
+        self._oracle.messages += [message for _, message in items]
+        self.appended += len(items)
+
     async def publish(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
-            items = [self._item() for _ in range(self._rng.randint(1, 4))]
-            appended = await self._runs.put(*[item for item, _ in items], producer=self._producer)
-            assert appended.results[0].seq == len(self._oracle.messages) + 1
-            self._oracle.messages += [message for _, message in items]
-            self.appended += len(items)
-            await asyncio.sleep(len(items) / 800)  # pace
+            count = self._rng.randint(1, 4)
+            await self.append(count)
+            await asyncio.sleep(count / 800)  # pace
 
 
 async def answering(runs: RunStage) -> None:
@@ -88,9 +92,10 @@ async def answering(runs: RunStage) -> None:
 async def busy(runs: RunStage, publisher: Publisher, oracle: Oracle, rng: random.Random, seconds: float) -> int:
     """Readers come at random moments while messages are appended. Returns how many came."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    publishing = asyncio.ensure_future(publisher.publish(stop))
-    came, deadline = 0, loop.time() + seconds
-    await oracle.reaches(1)
+    came = 0
+    while len(oracle.messages) < 400:  # the log is full, its beginning must be rebuilt
+        await publisher.append(20)
+    publishing, deadline = asyncio.ensure_future(publisher.publish(stop)), loop.time() + seconds
     try:
         while loop.time() < deadline and not publishing.done():
             await asyncio.sleep(rng.random() * 0.02)  # random moments are what is tested
