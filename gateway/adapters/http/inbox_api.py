@@ -94,9 +94,11 @@ class InboxApi:
     async def dead(self, request: web.Request) -> web.Response:
         tenant = await self._tenant(request)
         text = request.query.get("limit", str(DEFAULT_DEAD))
-        if not text.isdecimal() or not 1 <= int(text) <= MAX_RECEIPTS:
+        is_short = text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_RECEIPTS))
+        limit = int(text) if is_short else 0  # int() of thousands of digits raises
+        if not 1 <= limit <= MAX_RECEIPTS:
             _refuse(f"limit must be 1 to {MAX_RECEIPTS}")
-        letters = await self._desk.dead(tenant, int(text))
+        letters = await self._desk.dead(tenant, limit)
         items = [
             {"entry": letter.entry, "reason": letter.reason, "item": msgspec.Raw(letter.item)} for letter in letters
         ]

@@ -136,7 +136,7 @@ def _whole(query: Mapping[str, str], name: str) -> int | None:
     value = query.get(name)
     if value is None:
         return None
-    if not (value.isascii() and value.isdigit()) or int(value[:17]) > MAX_SEQ:
+    if not (value.isascii() and value.isdigit() and len(value) <= len(str(MAX_SEQ))) or int(value) > MAX_SEQ:
         raise _bad(f"{name} must be a whole number")
     return int(value)
 

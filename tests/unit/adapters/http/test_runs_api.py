@@ -190,6 +190,7 @@ async def test_tokens_end_and_info(gateway: ServedRuns, store: FakeRuns) -> None
         (BASE + "/stream?tokns=3", {}, "`tokns` is no option here"),
         (BASE + "/stream?tokens=0", {}, "tokens is 0"),
         (BASE + "/stream?offset=3", {}, "offset goes with epoch"),
+        pytest.param(BASE + "/stream?epoch=" + "0" * 5_000, {}, "epoch must be a whole number", id="many-digits"),
         (BASE + "/stream?first=maybe", {}, "first must be 0 or 1"),
         (BASE + "/stream?viewers_grace=-1", {}, "viewers_grace must be"),
         (BASE + "/tokens", {}, "one of text, tokens, thinking"),
