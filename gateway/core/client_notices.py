@@ -94,10 +94,11 @@ class ClientNotices:
             waiting.set_result(None)
 
     def on_ask_open(self, fields: list[bytes]) -> None:
-        """To every connection of the session, ahead of its backlog."""
+        """To every connection of the session, ahead of its backlog. One that does not read finds it in the log."""
         session = self._hub.session(fields[0])
+        max_bytes = self._hub.shared.limits.unsent_bytes
         for connection in session.connections if session is not None else ():
-            if connection.generation:
+            if connection.generation and connection.unsent_bytes <= max_bytes:
                 connection.tell_ask(fields[1])
 
     def _answer(self, asker: bytes, nonce: bytes) -> None:

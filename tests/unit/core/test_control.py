@@ -274,6 +274,19 @@ async def test_an_open_ask_is_told_to_everybody_who_was_welcomed() -> None:
             assert link.control("ask_open") == [{"kind": "ask_open", "seq": 7, "ask": {"kind": "ask", "ask": "a1"}}]
 
 
+async def test_asks_that_nobody_reads_cost_bounded_memory() -> None:
+    """They are in the log as well; this is only the quick way."""
+    async with controlled() as it:
+        connection, link = await it.stage.connect()
+        link.stall()
+        head = b'{"type":"text","seq":7,"timestamp":1,"session_id":"chat-1","payload":{"kind":"ask","message":"'
+        for _ in range(100):
+            it.notices.on_ask_open([it.stage.log.ref.key, head + b"x" * 16_000 + b'"}}'])
+
+        limit = connection.shared.limits.unsent_bytes
+        assert limit < connection.unsent_bytes < limit + 20_000
+
+
 async def test_open_asks_come_ahead_of_the_backlog() -> None:
     async with controlled() as it:
         it.stage.append("a")
