@@ -155,6 +155,7 @@ class Gateway:
             hooks=hooks.text,
             clock=clock,
             rng=rng,
+            revoked=self._revoker,
         )
         self._runs.listen(self._subscriber)
         self._agents.listen(self._subscriber)

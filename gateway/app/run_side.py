@@ -4,6 +4,7 @@ import random
 import time
 
 from gateway.app.redis_side import RedisSide
+from gateway.core.access import Revoked
 from gateway.core.attempts import Attempts
 from gateway.core.hooks import TextHooks
 from gateway.core.notices import HeadsNotices
@@ -37,6 +38,7 @@ class RunSide:
         hooks: TextHooks | None,
         clock: Clock,
         rng: random.Random,
+        revoked: Revoked,
     ) -> None:
         self._owner = owner
         parts = RunParts(
@@ -58,7 +60,15 @@ class RunSide:
         )
         self.runs = Runs(parts)
         self.tokens = Tokens(parts, self.runs.opener, rng)
-        self._keeper = Keeper(parts, self.runs, kept.inbox, bus, shards=settings.inbox.shards, wall_clock=time.time)
+        self._keeper = Keeper(
+            parts,
+            self.runs,
+            kept.inbox,
+            bus,
+            shards=settings.inbox.shards,
+            wall_clock=time.time,
+            revoked=revoked,
+        )
 
     def listen(self, subscriber: Subscriber) -> None:
         subscriber.listen(BusKind.STOPPED, self.runs.on_stopped)

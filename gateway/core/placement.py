@@ -53,11 +53,14 @@ def welcome_payload(
     }
 
 
-def take_missed_cuts(connection: Connection, page: Page) -> None:
-    """Interrupts whose notice did not come: before anything of this page is written."""
+def take_missed_cuts(connection: Connection, page: Page) -> bool:
+    """Interrupts whose notice did not come: before anything of this page is written. True: there was one."""
+    was_missed = False
     for client, (run, seen) in page.cuts:
-        if client == connection.client:
+        if client == connection.client and (connection.cuts is None or connection.cuts.of(run) is None):
             connection.cut(run, text_until=0 if seen is None else seen.at)
+            was_missed = True
+    return was_missed
 
 
 def take_over_cuts(connection: Connection, claimed: Claimed) -> None:

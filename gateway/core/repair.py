@@ -94,9 +94,8 @@ class Repair:
             if not connection.is_live:
                 continue
             connection.settle_on(page.log)
-            take_missed_cuts(connection, page)
-            if not connection.is_live:
-                continue
+            if take_missed_cuts(connection, page):
+                continue  # it reads the log by itself now
             if connection.is_to_be_rebuilt or connection.cuts is not None:
                 connection.fall_behind()  # its own way through the log rebuilds, and cuts
                 continue

@@ -80,8 +80,8 @@ class RunsApi:
     # ---- the stream ------------------------------------------------------------------------------------------------
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
-        _, ref = await self._publisher(request)
-        wanted = stream_request(request, ref, self._segments)
+        principal, ref = await self._publisher(request)
+        wanted = stream_request(request, principal, ref, self._segments)
         ingest = await self._runs.begin(wanted)
         with self._runs.holding(ingest, wanted):
             _watch_peer(request)

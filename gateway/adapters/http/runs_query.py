@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
+from gateway.domain.access.principal import Principal
 from gateway.domain.exchange.trace import TRACEPARENT, traceparent_of
 from gateway.domain.streams.dialects import DialectName
 from gateway.domain.streams.run_options import AttachAt, RunOptions, StreamRequest, TokensRequest
@@ -52,7 +53,9 @@ def run_of(request: web.Request) -> RunId:
     return RunId(check_id(request.match_info["run"], "run"))
 
 
-def stream_request(request: web.Request, session: SessionRef, default: SegmentOptions) -> StreamRequest:
+def stream_request(
+    request: web.Request, principal: Principal, session: SessionRef, default: SegmentOptions
+) -> StreamRequest:
     query = _checked(request.query, _STREAM_NAMES)
     name = query.get("dialect", DialectName.TEXT.value)
     try:
@@ -70,6 +73,7 @@ def stream_request(request: web.Request, session: SessionRef, default: SegmentOp
         owner=_owner(query),
         viewers_grace_seconds=_seconds(query, "viewers_grace", MAX_GRACE_SECONDS),
         traceparent=traceparent_of(request.headers.get(TRACEPARENT)),
+        principal=principal,
     )
 
 

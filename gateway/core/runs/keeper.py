@@ -1,5 +1,5 @@
-"""Looks after open ingests once a second: renews leases of silent runs, tells readers of the rhythm and the agent when
-nobody watches any more.
+"""Looks after open ingests once a second: renews leases of silent runs, ends what a revoked token streams, tells
+readers of the rhythm and the agent when nobody watches any more.
 
 The renewal is also the backstop for a lost notice: it learns that the run ended or that somebody else writes it.
 """
@@ -9,6 +9,7 @@ from typing import Final
 
 import structlog
 
+from gateway.core.access import Revoked, unauthenticated
 from gateway.core.relay import inbox_shard
 from gateway.core.rhythm import rhythm_notice
 from gateway.core.runs import failures
@@ -29,7 +30,17 @@ RENEWALS_A_LEASE: Final = 3
 class Keeper:
     """One per gateway. `run` is for ever."""
 
-    def __init__(self, parts: RunParts, runs: Runs, inbox: Inbox, bus: Bus, *, shards: int, wall_clock: Clock) -> None:
+    def __init__(
+        self,
+        parts: RunParts,
+        runs: Runs,
+        inbox: Inbox,
+        bus: Bus,
+        *,
+        shards: int,
+        wall_clock: Clock,
+        revoked: Revoked | None = None,
+    ) -> None:
         """`wall_clock`: Unix seconds."""
         self._parts = parts
         self._runs = runs
@@ -37,6 +48,8 @@ class Keeper:
         self._bus = bus
         self._shards = shards
         self._wall_clock = wall_clock
+        self._revoked = revoked
+        self._is_judging = False
         self._renewing: set[OpenIngest] = set()
 
     async def run(self) -> None:
@@ -54,6 +67,21 @@ class Keeper:
                 self._parts.owner.start("run-renewal", self._renew(ingest))
             self._tell_rhythm(ingest, now)
             self._check_viewers(held, now)
+        if self._revoked is not None and self._runs.open and not self._is_judging:
+            self._is_judging = True
+            self._parts.owner.start("run-revocations", self._end_revoked(self._revoked))
+
+    async def _end_revoked(self, revoked: Revoked) -> None:
+        """What was read stays in the log, and the run open until its lease ends. Redis away: the next look is soon."""
+        try:
+            for held in list(self._runs.open.values()):
+                principal = held.request.principal
+                if principal is not None and await revoked.is_revoked(principal, held.ingest.ref.session):
+                    held.ingest.stop(unauthenticated())
+        except StoreUnavailable as exc:
+            log.debug("ingests_not_judged", reason=exc.reason)
+        finally:
+            self._is_judging = False
 
     def _tell_rhythm(self, ingest: OpenIngest, now: float) -> None:
         rhythm = ingest.figures.tempo.rhythm(now)

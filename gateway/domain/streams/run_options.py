@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gateway.domain.access.principal import Principal
 from gateway.domain.streams.dialects import DialectName
 from gateway.domain.streams.segment import SegmentMode, SegmentOptions
 from gateway.domain.wire.ids import RunId, SessionRef, UserId
@@ -91,6 +92,8 @@ class StreamRequest:
     viewers_grace_seconds: float | None = None
     """Tell the agent when nobody was connected for so long; None: do not."""
     traceparent: str | None = None
+    principal: Principal | None = None
+    """Who streams: it ends when their token is revoked. None: nobody can revoke it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,11 @@ import pytest
 
 from gateway.core.runs.keeper import Keeper
 from gateway.core.runs.runs import Runs
+from gateway.domain.access.principal import ALL_SCOPES, Principal
 from gateway.domain.streams.segment import SegmentMode, SegmentOptions
 from gateway.domain.wire.errors import ErrorCode
-from gateway.ports import Bus, EndedBy, Inbox, StopRun
+from gateway.domain.wire.ids import UserId
+from gateway.ports import Bus, EndedBy, Inbox, StopRun, StoreUnavailable
 from tests.unit.core.runs.fake_runs import FakeRuns
 from tests.unit.core.runs.runs_stage import REF, RUN, Producer, make_parts, make_runs, stream
 from tests.unit.core.stage import settle
@@ -34,11 +36,57 @@ class SilentBus:
     def publish(self, *_: object) -> None: ...
 
 
-def keep(store: FakeRuns) -> tuple[Runs, Keeper, FakeInbox]:
+class FakeRevoked:
+    def __init__(self) -> None:
+        self.users: set[str] = set()
+        self.is_away = False
+
+    async def is_revoked(self, principal: Principal, session: str | None) -> bool:
+        assert session == REF.session
+        if self.is_away:
+            raise StoreUnavailable("away", outcome_unknown=False)
+        return principal.user in self.users
+
+
+def keep(store: FakeRuns, revoked: FakeRevoked | None = None) -> tuple[Runs, Keeper, FakeInbox]:
     parts, inbox = make_parts(store, lease_seconds=LEASE_SECONDS), FakeInbox()
     runs = Runs(parts)
-    bus = cast("Bus", SilentBus())
-    return runs, Keeper(parts, runs, cast("Inbox", inbox), bus, shards=4, wall_clock=lambda: 1.5), inbox
+    keeper = Keeper(
+        parts,
+        runs,
+        cast("Inbox", inbox),
+        cast("Bus", SilentBus()),
+        shards=4,
+        wall_clock=lambda: 1.5,
+        revoked=revoked,
+    )
+    return runs, keeper, inbox
+
+
+async def test_a_stream_ends_when_its_token_is_revoked() -> None:
+    """As sockets do; what came before stays, and another producer may go on."""
+    store, revoked = FakeRuns(), FakeRevoked()
+    runs, keeper, _ = keep(store, revoked)
+    bot = Principal(REF.tenant, UserId("bot"), ALL_SCOPES, ("*",))
+    producer = Producer(runs, stream(segment=RAW, principal=bot))
+    async with producer as ingest:
+        ingest.feed(b'{"text":"before"}\n')
+        revoked.is_away = True
+        keeper.look()
+        await settle()
+        revoked.is_away = False
+        keeper.look()
+        await settle()
+        was_told = producer.is_told
+        revoked.users.add("bot")
+        keeper.look()
+        await settle()
+        ingest.feed(b'{"text":"after"}\n')
+
+        assert (was_told, producer.is_told) == (False, True)
+        assert (await ingest.conclude()).code is ErrorCode.UNAUTHENTICATED
+    assert store.texts() == ("before", "")
+    assert not store.runs_by_name[RUN].end_body
 
 
 async def test_only_silent_streams_renew_their_lease() -> None:
