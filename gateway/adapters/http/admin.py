@@ -65,7 +65,8 @@ class AdminApi:
     async def runs(self, request: web.Request) -> web.Response:
         principal = await self._access.authenticate(bearer_token(request))
         require_scope(principal, Scope.ADMIN)
-        return json_response({"runs": list(self._runs())})
+        # Session and run ids are their tenant's own (G11).
+        return json_response({"runs": [row for row in self._runs() if row["tenant"] == principal.tenant]})
 
 
 __all__ = ["AdminApi", "Readiness"]

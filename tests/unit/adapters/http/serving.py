@@ -56,6 +56,7 @@ class Served:
         self.readiness = Readiness(ReadinessSettings(), self.clock, lambda: self.is_draining, lambda: 0.0)
         self.readiness.redis_changed(True)
         self.readiness.subscribed()
+        self.runs: list[dict[str, Any]] = []
         self.url = ""
         self.admin_url = ""
         self.port = 0
@@ -117,7 +118,7 @@ async def serving(
     public = Listener(
         build_public_app(PublicParts(served.access, ingest, user_push), _websocket, server, limits, rng), server, rng
     )
-    admin_api = AdminApi(served.access, served.readiness, lambda: b"# metrics\n", status)
+    admin_api = AdminApi(served.access, served.readiness, lambda: b"# metrics\n", status, lambda: served.runs)
     admin = Listener(build_admin_app(admin_api, rng), server, rng)
     served.public = public
     try:

@@ -61,3 +61,14 @@ async def test_the_status_is_for_admins() -> None:
 
     assert [error_of(answer)[0] for answer in (nobody, publisher)] == [401, 403]
     assert admin[:2] == (200, {"gateway": "gw"})
+
+
+async def test_an_admin_sees_the_runs_of_its_tenant_only() -> None:
+    async with serving(AUTH) as served:
+        served.runs = [{"run": "ours", "tenant": "acme"}, {"run": "theirs", "tenant": "other"}]
+        url = served.admin_url + "/admin/runs"
+        publisher = await served.ask("GET", url, token=token("publish", ["*"], tenant="acme"))
+        admin = await served.ask("GET", url, token=token("admin", tenant="acme"))
+
+    assert publisher[0] == 403
+    assert admin[:2] == (200, {"runs": [{"run": "ours", "tenant": "acme"}]})
