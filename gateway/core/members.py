@@ -13,6 +13,9 @@ from gateway.settings import MemberSettings
 
 log = structlog.get_logger()
 
+WITHDRAW_PAUSES_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""A connection that was just made again refuses what was meant for the one before."""
+
 
 def new_gateway_id(name: str | None) -> GatewayId:
     """Unique per process start: a restarted pod of the same name is another gateway (C1, R15)."""
@@ -43,12 +46,16 @@ class Members:
             log.debug("announce_failed", reason=exc.reason)
 
     async def withdraw(self) -> None:
-        """Leave no trace, for good. Redis away: the lease ends by itself."""
+        """Leave no trace, for good. Redis away for longer than a moment: the lease ends by itself."""
         self._is_withdrawn = True
-        try:
-            await self._directory.withdraw(self._describe().gateway)
-        except StoreUnavailable:
-            log.info("withdraw_left_to_lease")
+        for seconds in WITHDRAW_PAUSES_SECONDS:
+            try:
+                await self._directory.withdraw(self._describe().gateway)
+            except StoreUnavailable:
+                await asyncio.sleep(seconds)
+            else:
+                return
+        log.info("withdraw_left_to_lease")
 
 
 __all__ = ["Members", "new_gateway_id"]

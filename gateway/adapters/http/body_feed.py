@@ -24,6 +24,9 @@ class BodyFeed:
         self._feed = ingest.feed
         self._waiter: asyncio.Future[None] | None = None
         self._is_waiting_for_room = False
+        self._is_reading = False
+        self._came_meanwhile = False
+        """While something was being read, more arrived."""
         self._failure: BaseException | None = None
         self._is_done = False
 
@@ -43,6 +46,8 @@ class BodyFeed:
                 await self._ingest.room()
                 self._is_waiting_for_room = False
                 self._look()
+            elif self._came_meanwhile:
+                self._look()
             else:
                 self._waiter = asyncio.get_running_loop().create_future()
                 await self._waiter
@@ -50,9 +55,26 @@ class BodyFeed:
             raise self._failure
 
     def _look(self) -> None:
-        """Something arrived, or the connection ended."""
+        """Something arrived, or the connection ended.
+
+        Reading may resume a paused sender; then aiohttp parses what it kept and calls here from within the read. That
+        call waits for its turn, or later bytes would be fed before those that are being read.
+        """
+        if self._is_reading:
+            self._came_meanwhile = True
+            return
         if self._is_waiting_for_room or self._is_done:
             return
+        self._is_reading = True
+        try:
+            self._read_on()
+            while self._came_meanwhile and not self._is_done and not self._ingest.is_full:
+                self._read_on()
+        finally:
+            self._is_reading = False
+
+    def _read_on(self) -> None:
+        self._came_meanwhile = False
         content = self._content
         failure = content.exception()
         if failure is not None:

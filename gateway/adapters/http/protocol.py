@@ -60,6 +60,10 @@ class HttpProtocol(RequestHandler):
         if self.sink is not None:
             self.sink()
 
+    def expect_no_more(self) -> None:
+        """The body cannot be read to its end: after the answer the connection is closed, and nothing more is read."""
+        self._lingering_time = 0.0
+
     def resume_reading(self, resume_parser: bool = True) -> None:
         """Aiohttp calls it after each read; only a pause leaves something to do."""
         if self._reading_paused:

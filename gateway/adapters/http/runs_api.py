@@ -36,8 +36,8 @@ from gateway.settings import LimitSettings
 
 _KEEPALIVE_OPTIONS: Final = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 """A producer whose host vanished is found within 25 s; until then its open request would renew the run's lease (G8)."""
-_BROKEN = (OSError, ClientPayloadError, HttpProcessingError)
-"""How reading ends when the connection does; a time-out is an OSError too."""
+_BROKEN = (OSError, ClientPayloadError, HttpProcessingError, web.RequestPayloadError)
+"""How reading ends when the connection does, or the body is not what its headers say; a time-out is an OSError too."""
 
 _tokens_decoder = msgspec.json.Decoder(TokensBody)
 _end_decoder = msgspec.json.Decoder(EndBody)
@@ -157,6 +157,7 @@ async def _read(request: web.Request, ingest: OpenIngest) -> RelayError | None:
     except _BROKEN:
         if reading.expired():
             return await ingest.conclude()
+        protocol.expect_no_more()
         await ingest.break_off()
         return RelayError(ErrorCode.BAD_REQUEST, "the body broke off; the run is open until its lease ends: attach")
     return None

@@ -4,8 +4,10 @@ import asyncio
 import hashlib
 import json
 import random
+from io import BytesIO
 from typing import Any
 
+import aiohttp
 import pytest
 import pytest_asyncio
 
@@ -260,3 +262,33 @@ async def test_nobody_watching_is_told_to_the_agent(shared_stage: Stage, gateway
 
     assert [("viewers", "r", {"viewers": 0})] == [(item["kind"], item["run"], item["payload"]) for item in items]
     assert info["state"] == "open"
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+async def test_a_large_body_in_one_go_is_taken_whole(gateways: list[Gateway], seed: int, is_chunked: bool) -> None:
+    """The sender is paused and resumed in the middle of reads; nothing is lost or turned round by that."""
+    text = "".join(f"{number:07d} " for number in range(3_000_000 // 8)).encode()
+
+    async def parts() -> Any:
+        for start in range(0, len(text), 262_144):
+            yield text[start : start + 262_144]
+
+    async with aiohttp.ClientSession(gateways[0].url) as http:
+        for attempt in range(4):
+            url = f"/v1/sessions/large-{seed}-{is_chunked}/runs/r{attempt}/stream?segment=tokens&tokens=1000"
+            async with http.post(url, data=parts() if is_chunked else BytesIO(text)) as answer:
+                report = await answer.json()
+
+            assert (200, "complete", len(text)) == (answer.status, report.get("reason"), report.get("bytes")), report
+
+
+async def test_a_body_that_cannot_be_decoded_is_refused(gateways: list[Gateway], seed: int) -> None:
+    url = f"/v1/sessions/gzip-{seed}/runs/r/stream"
+
+    async with (
+        aiohttp.ClientSession(gateways[0].url) as http,
+        http.post(url, data=b"hi", headers={"Content-Encoding": "gzip"}) as answer,
+    ):
+        body = await answer.json()
+
+    assert (400, "bad_request") == (answer.status, body["error"]["code"])
