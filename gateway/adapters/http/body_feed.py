@@ -68,10 +68,15 @@ class BodyFeed:
         self._is_reading = True
         try:
             self._read_on()
-            while self._came_meanwhile and not self._is_done and not self._ingest.is_full:
+            while self._has_more:
                 self._read_on()
         finally:
             self._is_reading = False
+
+    @property
+    def _has_more(self) -> bool:
+        """To be read at once."""
+        return self._came_meanwhile and not self._is_done and not self._ingest.is_full
 
     def _read_on(self) -> None:
         self._came_meanwhile = False

@@ -25,11 +25,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Who(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
-    """Who may answer; empty: whoever may subscribe to the session. With both: one of these users on one of these
-    clients."""
+    """Who may answer. With both: one of these users on one of these clients. With neither: whoever may subscribe to the
+    session."""
 
-    users: list[str] = []
-    clients: list[str] = []
+    users: list[str] | None = None
+    clients: list[str] | None = None
 
 
 class AskRecord(msgspec.Struct, omit_defaults=True):
@@ -93,7 +93,7 @@ def decode_record(record: bytes) -> AskRecord:
 
 def may_answer(record: AskRecord, user: str, client: str) -> bool:
     users, clients = record.who.users, record.who.clients
-    return (not users or user in users) and (not clients or client in clients)
+    return (users is None or user in users) and (clients is None or client in clients)
 
 
 def problem_of_answer(record: AskRecord, value: Any) -> str | None:
@@ -123,9 +123,10 @@ def _check_record(record: AskRecord) -> None:
             _refuse(f"responseSchema has more than {MAX_SCHEMA_BYTES} bytes")
         check_schema(record.schema)
     for names, what in ((record.who.users, "who.users"), (record.who.clients, "who.clients")):
-        if len(names) > MAX_WHO:
-            _refuse(f"{what} must list at most {MAX_WHO}")
-        for name in names:
+        # An empty list is a mistake of whoever computed it: taken as everybody, it would let anybody approve.
+        if names is not None and not 1 <= len(names) <= MAX_WHO:
+            _refuse(f"{what} must list 1 to {MAX_WHO}; leave it out to let everybody answer")
+        for name in names or ():
             _check_id(name, what)
 
 

@@ -63,6 +63,8 @@ class OpenAiDialect(LineDialect):
         chunk = self._decode(payload, _DECODER)
         if chunk.error or chunk.object == "error":
             raise provider_error(chunk.error or chunk.message or chunk.code)
+        if chunk.object == "chat.completion":
+            raise BadLine("is a whole answer and no part of a stream: ask the provider for one with `stream: true`")
         if chunk.type is not None and chunk.choices is None and is_event(chunk.type):
             self._take_event(chunk, len(payload))
             return

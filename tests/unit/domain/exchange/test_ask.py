@@ -68,6 +68,8 @@ def test_an_answer_is_one_of_the_options_by_value(value: Any, is_one: bool) -> N
         AskRecord(run="\x00"),
         AskRecord(who=Who(users=["u"] * (MAX_WHO + 1))),
         AskRecord(who=Who(clients=[""])),
+        AskRecord(who=Who(users=[])),
+        AskRecord(who=Who(users=["ann"], clients=[])),
     ],
 )
 def test_a_record_out_of_its_limits_is_refused(record: AskRecord) -> None:

@@ -262,3 +262,15 @@ def test_every_two_part_cut_gives_the_same_pieces() -> None:
     whole = read(OpenAiDialect(), data)
 
     assert all(read(OpenAiDialect(), data[:place], data[place:]) == whole for place in range(len(data) + 1))
+
+
+def test_a_whole_answer_is_no_stream() -> None:
+    """A forgotten `stream: true` must not end as an empty, complete run."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": "whole"}, "finish_reason": "stop"}
+    answer = json.dumps({"object": "chat.completion", "choices": [choice]}).encode()
+
+    pieces, end = read(OpenAiDialect(), answer)
+
+    assert not pieces
+    assert end.reason is EndReason.FAILED
+    assert "stream: true" in (end.problem or "")
