@@ -104,7 +104,12 @@ class Gateway:
             else None
         )
         self._access = Access(authenticator, self._revoker, directory, store, settings.auth, time.time)
-        self._members = Members(directory, settings.members, self._describe)
+        self._members = Members(
+            directory,
+            settings.members,
+            self._describe,
+            on_forgotten=lambda: self._subscriber.compare_all(),  # noqa: PLW0108  made later
+        )
         self.drainer = Drainer(
             self.hub,
             self._members,

@@ -25,7 +25,16 @@ def new_gateway_id(name: str | None) -> GatewayId:
 class Members:
     """`run` for ever; `withdraw` at the end."""
 
-    def __init__(self, directory: Directory, settings: MemberSettings, describe: Callable[[], GatewayRecord]) -> None:
+    def __init__(
+        self,
+        directory: Directory,
+        settings: MemberSettings,
+        describe: Callable[[], GatewayRecord],
+        on_forgotten: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_forgotten`: Redis knows us no more, so it may have lost our sessions as well (FLUSHALL)."""
+        self._on_forgotten = on_forgotten
+        self._was_known = False
         self._directory = directory
         self._settings = settings
         self._describe = describe
@@ -41,9 +50,14 @@ class Members:
         if self._is_withdrawn:
             return
         try:
-            await self._directory.announce(self._describe(), self._settings.lease_seconds)
+            is_known = await self._directory.announce(self._describe(), self._settings.lease_seconds)
         except StoreUnavailable as exc:
             log.debug("announce_failed", reason=exc.reason)
+            return
+        if self._was_known and not is_known:
+            log.warning("forgotten_by_redis")
+            self._on_forgotten()
+        self._was_known = True
 
     async def withdraw(self) -> None:
         """Leave no trace, for good. Redis away for longer than a moment: the lease ends by itself."""

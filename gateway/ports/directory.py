@@ -31,7 +31,9 @@ class Revocations:
 class Directory(Protocol):
     """Small records beside the sessions."""
 
-    async def announce(self, record: GatewayRecord, lease_seconds: float) -> None: ...
+    async def announce(self, record: GatewayRecord, lease_seconds: float) -> bool:
+        """False: the gateway was not among the members: it is the first time, or Redis has forgotten it."""
+        ...
 
     async def withdraw(self, gateway: GatewayId) -> None: ...
 

@@ -61,6 +61,26 @@ async def test_restart_without_persistence_is_announced_exactly(stage: Stage) ->
     assert _no_socket_ended(verdicts)
 
 
+async def test_flushall_is_noticed_long_before_the_next_renewal(stage: Stage) -> None:
+    """A gateway whose own record is gone looks at all its sessions: readers hear of it in seconds, not in a lease."""
+    server = stage.server()
+    gateways = await stage.start_gateways(2, server.url, routes__lease_seconds="90", routes__renew_seconds="30")
+    publisher = stage.publisher(gateways, "s")
+    names = await seat(stage, "s", gateways, 4)
+    for _ in range(10):
+        await publisher.publish(delta("r", stage.rng))
+    await arrived(stage, publisher.ledger, names)
+    await asyncio.sleep(3)  # no notice of a head is under way any more
+
+    server.ask("FLUSHALL")
+    await stage.witness.wait(12, names, gaps=1)
+    for _ in range(10):
+        await publisher.publish(delta("r2", stage.rng))
+    await arrived(stage, publisher.ledger, names)
+
+    assert_flawless(await stage.witness.judge(publisher.ledger, names), may_gap=True)
+
+
 async def test_stalled_for_five_seconds(stage: Stage) -> None:
     """Appends wait or fail retryably, sockets stay, and afterwards everything is there once."""
     server = stage.server()

@@ -20,12 +20,13 @@ class RedisDirectory:
         self._client = client
         self._scripts = scripts
 
-    async def announce(self, record: GatewayRecord, lease_seconds: float) -> None:
+    async def announce(self, record: GatewayRecord, lease_seconds: float) -> bool:
         lease_ms = _ms(lease_seconds)
         text = json.dumps(asdict(record))
         written = self._client.call("SET", gateway_key(record.gateway), text, "PX", lease_ms)
         listed = self._client.evaluate(self._scripts.announce, (GATEWAYS,), (record.gateway, lease_ms), repeats=True)
-        await asyncio.gather(written, listed)
+        _, added = await asyncio.gather(written, listed)
+        return not added
 
     async def withdraw(self, gateway: GatewayId) -> None:
         unlisted = self._client.call("ZREM", GATEWAYS, gateway)

@@ -14,10 +14,11 @@ def record(name: str, state: str = "serving") -> GatewayRecord:
 
 
 async def test_announced_gateways_are_listed_until_withdrawn(stage: Stage) -> None:
-    await stage.directory.announce(record("gw-1"), 10)
+    was_known = await stage.directory.announce(record("gw-1"), 10)
     await stage.directory.announce(record("gw-2"), 10)
-    await stage.directory.announce(record("gw-1", "draining"), 10)
+    is_known = await stage.directory.announce(record("gw-1", "draining"), 10)
 
+    assert (was_known, is_known) == (False, True)
     listed = {one.gateway: one for one in await stage.directory.gateways()}
     assert (listed["gw-1"], listed["gw-2"]) == (record("gw-1", "draining"), record("gw-2"))
 

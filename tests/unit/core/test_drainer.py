@@ -35,10 +35,11 @@ class Directory(FakeDirectory):
         self.withdrawn: list[str] = []
         self.hangs = False
 
-    async def announce(self, record: GatewayRecord, lease_seconds: float) -> None:
+    async def announce(self, record: GatewayRecord, lease_seconds: float) -> bool:
         assert lease_seconds > 0
         await self._wait()
         self.states.append(record.state)
+        return True
 
     async def withdraw(self, gateway: str) -> None:
         await self._wait()

@@ -24,11 +24,13 @@ class Directory(FakeDirectory):
         self.leases: dict[GatewayId, float] = {}
         self.announced: list[tuple[float, GatewayRecord]] = []
 
-    async def announce(self, record: GatewayRecord, lease_seconds: float) -> None:
+    async def announce(self, record: GatewayRecord, lease_seconds: float) -> bool:
         self._check()
+        is_known = self.is_member(record.gateway)
         now = asyncio.get_running_loop().time()
         self.announced.append((now, record))
         self.leases[record.gateway] = now + lease_seconds
+        return is_known
 
     async def withdraw(self, gateway: GatewayId) -> None:
         self._check()
@@ -42,8 +44,12 @@ class Scene:
     def __init__(self) -> None:
         self.directory = Directory()
         self.connections = 0
-        self.members = Members(self.directory.as_directory(), SETTINGS, self.describe)
+        self.forgotten = 0
+        self.members = Members(self.directory.as_directory(), SETTINGS, self.describe, self.forget)
         self.owner = TaskOwner()
+
+    def forget(self) -> None:
+        self.forgotten += 1
 
     def describe(self) -> GatewayRecord:
         return GatewayRecord(GatewayId("gw"), "host:1", "0", "serving", self.connections, 0)
@@ -83,6 +89,20 @@ async def test_redis_away_is_survived_and_the_record_is_back_soon_after() -> Non
     await asyncio.sleep(SETTINGS.renew_seconds)
 
     assert it.directory.is_member(GatewayId("gw"))
+    await it.owner.stop(1)
+
+
+async def test_who_was_forgotten_looks_at_its_sessions_once() -> None:
+    """FLUSHALL leaves no notice, but the next announcement is a first one again."""
+    it = Scene()
+    it.owner.forever("members", it.members.run())
+    await asyncio.sleep(10)
+    before = it.forgotten
+    it.directory.leases.clear()
+
+    await asyncio.sleep(10)
+
+    assert (before, it.forgotten) == (0, 1)
     await it.owner.stop(1)
 
 
