@@ -108,7 +108,7 @@ class Gateway:
             directory,
             settings.members,
             self._describe,
-            on_forgotten=lambda: self._subscriber.compare_all(),  # noqa: PLW0108  made later
+            on_forgotten=lambda: self._renewals.hurry(),  # noqa: PLW0108  made later
         )
         self.drainer = Drainer(
             self.hub,

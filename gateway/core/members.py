@@ -32,7 +32,7 @@ class Members:
         describe: Callable[[], GatewayRecord],
         on_forgotten: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_forgotten`: Redis knows us no more, so it may have lost our sessions as well (FLUSHALL)."""
+        """`on_forgotten`: Redis knows us no more, so it may have lost our routes as well (FLUSHALL)."""
         self._on_forgotten = on_forgotten
         self._was_known = False
         self._directory = directory

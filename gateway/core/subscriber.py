@@ -131,10 +131,6 @@ class Subscriber:
 
     # ---- comparing with the log ------------------------------------------------------------------------------
 
-    def compare_all(self) -> None:
-        """Redis may have lost sessions of ours: look at all of them now, not at their next renewal."""
-        self._start_comparing()
-
     def _start_comparing(self) -> None:
         self._changed.set()
         if not self._is_comparing:
