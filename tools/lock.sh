@@ -8,10 +8,11 @@ compile() {
     local name=$1
     shift
     # No local configuration or wheel directory may decide what is pinned.
-    env -u UV_FIND_LINKS UV_NO_CONFIG=1 uv pip compile pyproject.toml --quiet --upgrade --universal \
+    env -u UV_FIND_LINKS UV_NO_CONFIG=1 uv pip compile --quiet --upgrade --universal \
         --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
         --custom-compile-command "make lock" --output-file "requirements/$name.txt" "$@"
 }
 
-compile run --extra embedded --group build
-compile dev --all-extras --group build --group dev
+compile run pyproject.toml --extra embedded --group build
+compile dev pyproject.toml --all-extras --group build --group dev
+compile node --group node
