@@ -70,7 +70,29 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
-DOCUMENTS: dict[str, Callable[[], str]] = {"asyncapi.yaml": asyncapi, "openapi.yaml": openapi}
+def close_code_vectors() -> str:
+    """What each SDK's own table is tested against."""
+    closes = [
+        {"code": int(code), "name": code.name, "reconnect": rule.reconnect.name.lower(), "meaning": rule.meaning}
+        for code, rule in CLOSE_RULES.items()
+    ]
+    errors = [
+        {
+            "code": code.value,
+            "http_status": rule.http_status,
+            "retryable": rule.retryable,
+            "close_code": int(rule.close_code),
+        }
+        for code, rule in ERROR_RULES.items()
+    ]
+    return json.dumps({"close_codes": closes, "errors": errors}, indent=2) + "\n"
+
+
+DOCUMENTS: dict[str, Callable[[], str]] = {
+    "docs/asyncapi.yaml": asyncapi,
+    "docs/openapi.yaml": openapi,
+    "sdk/conformance/vectors/close_codes.json": close_code_vectors,
+}
 
 
 def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -87,7 +109,7 @@ def wanted_files() -> dict[Path, str]:
     """Every file with something generated, as it should be."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
     wanted = {page: fresh(page.read_text(encoding="utf-8")) for page in pages}
-    return wanted | {ROOT / "docs" / name: write() for name, write in DOCUMENTS.items()}
+    return wanted | {ROOT / name: write() for name, write in DOCUMENTS.items()}
 
 
 def main() -> int:
