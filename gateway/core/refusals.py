@@ -45,6 +45,9 @@ def refusal(outcome: Expected | AppendRefused | Moved) -> RelayError:
         case AppendRefusal.RUN_ENDED:
             ended: dict[str, Any] = {"index": outcome.index, "reason": outcome.reason.value}
             return RelayError(ErrorCode.FENCED, f"message {outcome.index} belongs to a run that has ended", ended)
+        case AppendRefusal.HAS_WRITER:
+            text = f"message {outcome.index} belongs to a run that a stream or /tokens writes: only its writer may"
+            return RelayError(ErrorCode.CONFLICT, text, {"index": outcome.index, "reason": outcome.reason.value})
         case AppendRefusal.GONE:
             return RelayError(ErrorCode.GONE, "the session was deleted")
         case AppendRefusal.DUE_STALE:

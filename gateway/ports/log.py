@@ -116,6 +116,8 @@ class AppendRefusal(StrEnum):
     """The producer's epoch is not the current one. Consumes no number."""
     RUN_ENDED = "run_ended"
     """Item `index` belongs to a run that has ended."""
+    HAS_WRITER = "has_writer"
+    """Item `index` would be text, begin or end of a run whose text has a writer of its own (a stream, /tokens)."""
     GONE = "gone"
     """The session was deleted."""
     DUE_STALE = "due_stale"

@@ -32,7 +32,13 @@ from gateway.ports import (
     SessionInfo,
 )
 
-_REFUSALS = {b"u": AppendRefusal.PRODUCER_UNKNOWN, b"f": AppendRefusal.FENCED, b"d": AppendRefusal.DUE_STALE}
+_REFUSALS = {
+    b"u": AppendRefusal.PRODUCER_UNKNOWN,
+    b"f": AppendRefusal.FENCED,
+    b"d": AppendRefusal.DUE_STALE,
+    b"x": AppendRefusal.RUN_ENDED,
+    b"w": AppendRefusal.HAS_WRITER,
+}
 _RENEWALS = {b"k": Renewal.OK, b"l": Renewal.LOST, b"s": Renewal.SUPERSEDED}
 
 
@@ -61,9 +67,7 @@ def read_append(answer: bytes, count: int) -> AppendOutcome:
         return Expected(int(fields[0]))
     if kind == b"v":
         return Moved(int(fields[0]))
-    if kind == b"x":
-        return AppendRefused(AppendRefusal.RUN_ENDED, int(fields[0]))
-    return AppendRefused(_REFUSALS[kind])
+    return AppendRefused(_REFUSALS[kind], int(fields[0]) if fields else None)
 
 
 @lru_cache(maxsize=256)

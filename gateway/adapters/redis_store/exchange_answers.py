@@ -35,6 +35,7 @@ _REFUSALS: Final = {
     b"f": AppendRefusal.FENCED,
     b"d": AppendRefusal.DUE_STALE,
     b"x": AppendRefusal.RUN_ENDED,
+    b"w": AppendRefusal.HAS_WRITER,
     b"l": AppendRefusal.LATE,
 }
 

@@ -114,7 +114,7 @@ class RunAppends:
 
     async def refusal(self, outcome: AppendRefused) -> RelayError:
         match outcome.reason:
-            case AppendRefusal.FENCED:
+            case AppendRefusal.FENCED | AppendRefusal.HAS_WRITER:
                 return failures.replaced()
             case AppendRefusal.RUN_ENDED:
                 return failures.run_stopped(await self._end_body())

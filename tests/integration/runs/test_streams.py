@@ -158,6 +158,34 @@ async def test_cancel_ends_it_for_everybody(shared_stage: Stage, gateways: list[
     assert (409, "run_ended") == (late[0], late[1]["error"]["details"]["reason"])
 
 
+async def test_others_push_no_text_into_a_streamed_run(shared_stage: Stage, gateways: list[Gateway], seed: int) -> None:
+    """Their text is refused, tool data is taken; the text is the provider's, as the digest says."""
+    session = f"foreign-{seed}"
+    name = await seat(shared_stage, session, gateways[1])
+    async with RawStream.open(port_of(gateways[0]), path(session, what="/stream?dialect=ndjson")) as stream:
+        stream.send(line("the provider's "))
+        await in_log(gateways[1], session, 15)
+        push = f"/v1/sessions/{session}/push"
+        text = await ask(gateways[1], "POST", push, {"payload": {"kind": "delta", "run": "r", "text": "no"}})
+        numbered = {"sessionId": session, "seq": 1, "type": "delta", "run": "r", "content": "no"}
+        ordered = await ask(gateways[1], "POST", "/push", numbered)
+        tool = await ask(gateways[1], "POST", push, {"payload": {"kind": "tool", "run": "r", "name": "search"}})
+        stream.send(line("text") + END)
+        stream.end()
+        _, _, body = await stream.answer()
+
+    report = json.loads(body)
+    for status, answer in (text, ordered):
+        assert (409, "conflict", {"index": 0, "reason": "has_writer"}) == (
+            status,
+            answer["error"]["code"],
+            answer["error"]["details"],
+        )
+    assert tool[0] == 200
+    assert ("the provider's text", "") == await texts(shared_stage, name, report["seq"])
+    assert hashlib.sha256(b"the provider's text").hexdigest() == report["sha256"]
+
+
 async def test_a_replaced_producer_is_fenced(shared_stage: Stage, gateways: list[Gateway], seed: int) -> None:
     """Whoever attaches writes; the one before is refused with its next chunk, and nothing of that is in the text."""
     session = f"fence-{seed}"

@@ -246,8 +246,8 @@ class TestStops:
 
     async def test_a_client_s_cut_is_found_at_its_next_claim(self, runs: RunStage) -> None:
         """Also of a run that had ended; the first one stays."""
-        await runs.opened()
-        await runs.put(delta("r", "abc"))
+        writer = await runs.opened()
+        await writer.append(delta("r", "abc"))
         await runs.stopped()
 
         await runs.stopped(client="phone", seen=Seen(2, 1))

@@ -46,6 +46,8 @@ class FakeSession:
     producers: dict[ProducerName, _Producer] = field(default_factory=dict)
     seen: dict[str, tuple[int, int]] = field(default_factory=dict)
     ended_runs: set[str] = field(default_factory=set)
+    written_runs: set[str] = field(default_factory=set)
+    """They have a writer."""
     is_gone: bool = False
     owner: UserId | None = None
     routes: tuple[RouteInfo, ...] = ()
@@ -95,9 +97,10 @@ class FakeLog:
             known = producer.results.get(request.first_number + offset)
             if known is not None:
                 results.append(known._replace(duplicate=True))
-            elif item.run in session.ended_runs:
-                self._remember(producer, request, [ItemResult(None, True, "run_ended")] * len(request.items))
-                return AppendRefused(AppendRefusal.RUN_ENDED, offset)
+            elif item.run in session.ended_runs | session.written_runs:
+                reason = AppendRefusal.RUN_ENDED if item.run in session.ended_runs else AppendRefusal.HAS_WRITER
+                self._remember(producer, request, [ItemResult(None, True, reason.value)] * len(request.items))
+                return AppendRefused(reason, offset)
             else:
                 written = sum(not result.duplicate for result in results)
                 results.append(ItemResult(len(session.items) + written + 1, False))

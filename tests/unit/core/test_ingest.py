@@ -295,6 +295,7 @@ async def test_a_batch_that_overlaps_answers_one_by_one() -> None:
         (lambda session: setattr(session.producers["p"], "epoch", 2), ErrorCode.FENCED, {"reason": "epoch"}),
         (lambda session: setattr(session, "is_gone", True), ErrorCode.GONE, {}),
         (lambda session: session.ended_runs.add("r"), ErrorCode.FENCED, {"index": 0, "reason": "run_ended"}),
+        (lambda session: session.written_runs.add("r"), ErrorCode.CONFLICT, {"index": 0, "reason": "has_writer"}),
     ],
 )
 async def test_each_refusal_has_its_code(prepare: Any, code: ErrorCode, details: dict[str, Any]) -> None:

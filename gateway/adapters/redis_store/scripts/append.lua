@@ -15,6 +15,7 @@
 --   e <number>   the number that is expected
 --   v <offset>   nothing done: another offset is stored, or the number was used
 --   x <index>    refused: message <index> (from 0) belongs to a run that has ended
+--   w <index>    refused: it would be text, begin or end of a run that has a writer, by somebody else
 --   d            refused: a run begins, and the due note is missing or old
 --   u, f         refused: producer unknown, fenced
 --   m            nothing done: no meta, a tombstone, or meta names another server: call `enter`, then again
@@ -174,14 +175,17 @@ if meta[5] then
   lease = now + (sub(origin, 1, 3) == ' 0 ' and RUN_PUSH_LEASE_MS or RUN_LEASE_MS)
 end
 
--- Nothing may follow a run's end, and none begins without a due note. A writer's run is there before its messages are.
+-- Nothing may follow a run's end, and none begins without a due note. A writer's run is there before its messages are, and
+-- its text is the writer's alone (mode w): others may add `tool` messages only.
 local modes
+local is_others = mode and sub(origin, 1, 3) ~= ' 0 ' and field ~= 'p:~run/' .. run
 for i = first_item, #ARGV, 4 do
   local name = ARGV[i + 1]
-  if name ~= '' and (name ~= run or mode ~= 'o' or modes or sub(ARGV[i], 1, 1) == 'e') then
-    modes = modes or { [run] = mode }
+  if name ~= '' and (name ~= run or mode ~= 'o' or modes or is_others or sub(ARGV[i], 1, 1) == 'e') then
+    modes = modes or { [run] = is_others and mode == 'o' and 'w' or mode }
     if not modes[name] then
-      modes[name] = match(call('HGET', META, 'r:' .. name) or 'n', '^%a')
+      local known, writer = match(call('HGET', META, 'r:' .. name) or 'n 0 0', '^(%a).* (%d+) %d+$')
+      modes[name] = known == 'o' and writer ~= '0' and field ~= 'p:~run/' .. name and 'w' or known
     end
     if modes[name] == 'n' and field ~= 'p:~run/' .. name then
       if due == '' or now - due > DUE_NOTE_MS then
@@ -189,11 +193,13 @@ for i = first_item, #ARGV, 4 do
       end
       modes[name] = 'o'
     end
-    if modes[name] ~= 'o' then
+    local has_writer = modes[name] == 'w'
+    if not (modes[name] == 'o' or has_writer and ARGV[i] == 'l') then
       -- include: lib_server
       -- include: lib_producers
-      remember(META, field, record, segments, epoch, first_number, upto, '!run_ended@' .. digits(head))
-      return 'x\n' .. digits(first_number - number + (i - first_item) / 4)
+      local code = has_writer and '!has_writer@' or '!run_ended@'
+      remember(META, field, record, segments, epoch, first_number, upto, code .. digits(head))
+      return (has_writer and 'w\n' or 'x\n') .. digits(first_number - number + (i - first_item) / 4)
     end
     if sub(ARGV[i], 1, 1) == 'e' then
       modes[name] = 'e'

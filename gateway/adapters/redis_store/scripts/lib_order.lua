@@ -160,12 +160,20 @@ local function pack_message(it)
   return it.class .. ' ' .. it.text_bytes .. ' ' .. digits(it.kept_ms) .. ' ' .. it.run .. '\n' .. it.body
 end
 
+-- The code with which a run refuses a message of somebody who is not its writer, or nil. `state`: nil where it is to begin.
+local function run_refusal(state, class)
+  if state and state.mode == 'e' then
+    return 'run_ended'
+  elseif state and state.writer ~= '0' and class ~= 'l' then
+    return 'has_writer'
+  end
+end
+
 -- Into the log, or refused: `=<seq - number>` or `!<code>@<head>`.
 local function write_numbered(w, kept, number, message)
   local code = message.code
   if not code and message.run ~= '' then
-    local state = read_run(w.meta, message.run)
-    code = state and state.mode == 'e' and 'run_ended'
+    code = run_refusal(read_run(w.meta, message.run), message.class)
   end
   if code then
     return '!' .. code .. '@' .. digits(w.head)

@@ -11,6 +11,7 @@
 --     repeat, `!<code>` refused
 --   e <number>   the number that is expected (without order)
 --   x <index>    refused: that message's run has ended
+--   w <index>    refused: its run has a writer, and the message is more than `tool` (append.lua)
 --   l <index>    refused: it is late
 --   u, f, d      refused: producer unknown, fenced, due note stale
 --   m            nothing done: call `enter`, then again
@@ -118,26 +119,36 @@ for n = number, math.min(upto, its.last) do
   end
   known[n] = got
 end
+
+-- Its next numbers are consumed; one that waits was promised its turn, and has it.
+local function refuse_batch(with)
+  local last = its.last
+  while last < upto and not waits_already[last + 1] do
+    last = last + 1
+  end
+  if last > its.last then
+    append_answer(its, its.last + 1, '!' .. with .. '@' .. digits(w.head), last)
+    drain(w, KEPT, PENDING, waiting, its, bodies)
+  end
+end
+
 local is_next, has_new, states = number <= its.last + 1, false, {}
 for n = number, upto do
   if not waits_already[n] and (not known[n] or known[n] == '-') then
     has_new = true
     local message = message_at(n)
     if is_next and (message.run or '') ~= '' then
-      local mode = states[message.run]
-      if not mode then
-        local state = read_run(META, message.run)
-        mode = state and state.mode or 'new'
-      end
-      if mode == 'e' then
-        if n == its.last + 1 then
-          append_answer(its, n, '!run_ended@' .. digits(w.head), upto)
-        end
-        return finish('x\n' .. digits(n - number))
-      elseif mode == 'new' and not is_fresh then
+      local state = states[message.run] or read_run(META, message.run)
+      local code = run_refusal(state, message.class)
+      if code then
+        refuse_batch(code)
+        return finish((code == 'has_writer' and 'w\n' or 'x\n') .. digits(n - number))
+      elseif not state and not is_fresh then
         return finish('d')
       end
-      states[message.run] = string.sub(message.class, 1, 1) == 'e' and 'e' or mode
+      state = state or { writer = '0' }
+      state.mode = string.sub(message.class, 1, 1) == 'e' and 'e' or state.mode
+      states[message.run] = state
     end
   end
 end

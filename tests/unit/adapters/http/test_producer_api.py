@@ -229,6 +229,19 @@ async def test_an_idempotency_key_makes_a_repeat_a_duplicate(served: Served) -> 
     assert error_of(bad)[0] == 400
 
 
+async def test_text_of_a_run_that_has_a_writer(served: Served) -> None:
+    """Refused with its place in the batch; a repeat of its number says the same."""
+    await served.post("/v1/sessions/chat-1/producers/p", {})
+    served.store.log.session(REF).written_runs.add("r1")
+    batch = {"messages": [delta("b", "r2"), delta("c")], "producer": "p", "epoch": 1, "number": 1}
+
+    refused = error_of(await served.post(PUSH, batch))
+    again = await served.post(PUSH, batch)
+
+    assert refused == (409, "conflict", {"index": 1, "reason": "has_writer"})
+    assert again[1]["results"] == [{"status": "refused", "code": "has_writer"}] * 2
+
+
 async def test_a_run_that_ended_and_a_deleted_session(served: Served) -> None:
     await served.post(PUSH, delta("a"))
     served.store.log.session(REF).ended_runs.add("r1")
