@@ -59,6 +59,12 @@ def error_codes() -> str:
     return _table(("code", "HTTP status", "retry", "close code"), rows)
 
 
+def proxy(name: str) -> str:
+    """A file of deploy/proxies, whole: the tests run what the page shows."""
+    text = (ROOT / "deploy" / "proxies" / name).read_text(encoding="utf-8")
+    return f"\n```{'yaml' if name.endswith('.yaml') else 'nginx' if name.endswith('.conf') else ''}\n{text}```\n\n"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "configuration": configuration,
     "close-codes": close_codes,
@@ -67,6 +73,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "text-frames": lambda: frames_of("text"),
     "control-frames": lambda: frames_of("control"),
     "client-frames": lambda: frames_of("from client"),
+    "nginx": lambda: proxy("nginx.conf"),
+    "envoy": lambda: proxy("envoy.yaml"),
+    "haproxy": lambda: proxy("haproxy.cfg"),
 }
 
 
