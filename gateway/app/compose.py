@@ -9,7 +9,9 @@ from collections.abc import Callable
 
 from gateway import __version__
 from gateway.adapters.auth import TokenAuthenticator, load_key_ring
+from gateway.adapters.http import sse
 from gateway.adapters.http.admin import AdminApi
+from gateway.adapters.http.admission import Admission
 from gateway.adapters.http.parts import PublicParts
 from gateway.adapters.http.server import Listener, build_admin_app, build_public_app
 from gateway.adapters.http.websocket import WebSocketEndpoint
@@ -186,16 +188,17 @@ class Gateway:
 
     def _listen(self, rng: random.Random) -> None:
         settings = self._settings
-        websocket = WebSocketEndpoint(
+        admission = Admission(
             self._door,
             self._access,
             self.measures,
             server=settings.server,
-            limits=settings.limits,
             liveness=settings.liveness,
             needs_token=settings.auth.mode == "jwt",
             rng=rng,
         )
+        websocket = WebSocketEndpoint(admission, server=settings.server, limits=settings.limits)
+        reading = {sse.PATH: sse.SseEndpoint(admission, liveness=settings.liveness).handle}
         parts = PublicParts(
             self._access,
             self._ingest,
@@ -209,7 +212,7 @@ class Gateway:
             asks=self._agents.asks,
             inbox=self._agents.desk,
         )
-        public = build_public_app(parts, websocket.handle, settings.server, settings.limits, rng)
+        public = build_public_app(parts, websocket.handle, settings.server, settings.limits, rng, reading)
         gauge = Gauge(
             self.hub,
             self._ingest,

@@ -16,6 +16,7 @@ from gateway.domain.sessions.liveness import Liveness
 from gateway.domain.sessions.states import State, Step, next_state
 from gateway.domain.streams.cuts import Cuts
 from gateway.domain.wire.close_codes import CloseCode
+from gateway.domain.wire.connect import Channel
 from gateway.domain.wire.ids import ClientId, ConnectionId
 from gateway.ports import Link, RenewClient
 
@@ -27,9 +28,9 @@ CHECK_BYTES = 16 * 1024
 class Connection(Standing):
     """See the module. Attributes are read by many, written here and in hub, repair, resume and heartbeats only."""
 
-    __slots__ = ("_close", "_room", "claimed_line", "client", "cuts", "expires_at", "first_generation", "generation",
-                 "heartbeat_seconds", "held", "id", "is_expiry_told", "is_fenced", "is_previous", "liveness",
-                 "principal", "replaces", "wants_rhythm", "was_live")  # fmt: skip
+    __slots__ = ("_close", "_room", "channel", "claimed_line", "client", "cuts", "expires_at", "first_generation",
+                 "generation", "heartbeat_seconds", "held", "id", "is_expiry_told", "is_fenced", "is_previous",
+                 "liveness", "principal", "replaces", "wants_rhythm", "was_live")  # fmt: skip
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class Connection(Standing):
         is_acking: bool = False,
         replaces: ConnectionId | None = None,
         wants_rhythm: bool = False,
+        channel: Channel = Channel.WEBSOCKET,
     ) -> None:
         super().__init__(shared, session, is_acking=is_acking)
         self.id = ident
@@ -54,6 +56,7 @@ class Connection(Standing):
         self.heartbeat_seconds = heartbeat_seconds
         self.replaces = replaces
         self.wants_rhythm = wants_rhythm
+        self.channel = channel
         self.expires_at: float | None = principal.expires_at
         """Unix seconds at which the token ends; the leeway is the closer's."""
         self.is_expiry_told = False

@@ -210,6 +210,7 @@ class Door:
             is_acking=request.is_acking,
             replaces=request.replaces,
             wants_rhythm=request.wants_rhythm,
+            channel=request.channel,
         )
 
     def read_auth(self, text: str) -> str:
@@ -218,8 +219,10 @@ class Door:
 
     def refusal_frame(self, request: ConnectRequest, error: RelayError) -> bytes:
         """An encoded `error` frame for a socket that is not let in."""
-        now_ms = int(self._hub.shared.wall_clock() * 1000)
-        return encode_text(control_frame(request.session, now_ms, refusal_payload(error)))
+        return encode_text(control_frame(request.session, self.now_ms(), refusal_payload(error)))
+
+    def now_ms(self) -> int:
+        return int(self._hub.shared.wall_clock() * 1000)
 
     # ---- what a visit needs ----------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ A handler of a WebSocket raises only before its upgrade; what happens later is i
 
 import math
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -25,6 +25,7 @@ DEFAULT_AFTER_MS = 1_000
 JITTER = 2.0
 """Callers come back between one time and this many times later, so that they do not come at once (B06)."""
 
+_CORS: web.RequestKey[Mapping[str, str]] = web.RequestKey("cors", Mapping)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _encode = msgspec.json.Encoder().encode
 
@@ -85,8 +86,10 @@ def border(origins: Origins | None, rng: random.Random) -> Any:
         try:
             if origins is not None:
                 origin = origins.check(request.headers)
-                if origin is not None and request.method == hdrs.METH_OPTIONS:
-                    return web.Response(status=204, headers=origins.preflight(origin))
+                if origin is not None:
+                    if request.method == hdrs.METH_OPTIONS:
+                        return web.Response(status=204, headers=origins.preflight(origin))
+                    request[_CORS] = origins.cors(origin)
             check_escapes(request)
             response = await handler(request)
         except Exception as exc:
@@ -103,10 +106,15 @@ def border(origins: Origins | None, rng: random.Random) -> Any:
     return at_border
 
 
+def cors_of(request: web.Request) -> Mapping[str, str]:
+    """Headers for an answer that its handler sends by itself; all others get them here."""
+    return request.get(_CORS, {})
+
+
 def _route(request: web.Request) -> str:
     """The route's pattern: never a path, which holds ids."""
     resource = request.match_info.route.resource
     return "none" if resource is None else resource.canonical
 
 
-__all__ = ["Handler", "border", "error_of", "error_response", "json_response"]
+__all__ = ["Handler", "border", "cors_of", "error_of", "error_response", "json_response"]

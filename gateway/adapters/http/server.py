@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Mapping
 
 from aiohttp import web
 
@@ -29,14 +30,21 @@ WEBSOCKET_PATHS = ("/v1/sessions/{session:[^/]+}/ws", "/relay")
 
 
 def build_public_app(
-    parts: PublicParts, websocket: Handler, server: ServerSettings, limits: LimitSettings, rng: random.Random
+    parts: PublicParts,
+    websocket: Handler,
+    server: ServerSettings,
+    limits: LimitSettings,
+    rng: random.Random,
+    reading: Mapping[str, Handler] | None = None,
 ) -> web.Application:
-    """`websocket` answers WEBSOCKET_PATHS, with and without an Upgrade header."""
+    """`websocket` answers WEBSOCKET_PATHS, with and without an Upgrade header. `reading`: handlers by path."""
     app = web.Application(
         middlewares=[border(Origins(server.allowed_origins), rng)], client_max_size=limits.batch_bytes
     )
     for path in WEBSOCKET_PATHS:
         app.router.add_get(path, websocket, allow_head=False)
+    for path, handler in (reading or {}).items():
+        app.router.add_get(path, handler, allow_head=False)
     ProducerApi(parts.access, parts.ingest, limits, parts.kept).add_routes(app.router)
     if parts.runs is not None and parts.tokens is not None:
         RunsApi(parts.access, parts.runs, parts.tokens, limits, parts.segments, rng).add_routes(app.router)

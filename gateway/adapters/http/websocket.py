@@ -5,38 +5,30 @@ never leave a claim or a place behind. Mounted by adapters.http.server.
 """
 
 import asyncio
-import random
 from typing import Final
 
 import structlog
 from aiohttp import WSMsgType, hdrs, web
 from aiohttp.http import WebSocketError
 
+from gateway.adapters.http.admission import Admission, ClientLeft, check_present, given_token, subprotocols
 from gateway.adapters.http.errors import json_response
 from gateway.adapters.http.link import CLOSE_TIMEOUT_SECONDS, LINGER_SECONDS, RelayWebSocket, WebSocketLink
-from gateway.adapters.http.requests import bearer_token
-from gateway.adapters.http.ws_params import Params, read_params
-from gateway.adapters.http.ws_parts import Door, Identity, Visit
+from gateway.adapters.http.ws_params import Params, QueryReader
+from gateway.adapters.http.ws_parts import Visit
 from gateway.domain.access.principal import Principal
-from gateway.domain.measures import Measures
 from gateway.domain.wire.close_codes import CloseCode
 from gateway.domain.wire.connect import ConnectRequest
 from gateway.domain.wire.errors import ErrorCode, RelayError
-from gateway.domain.wire.ids import ClientId
 from gateway.ports import StoreUnavailable
-from gateway.settings import LimitSettings, LivenessSettings, ServerSettings
+from gateway.settings import LimitSettings, ServerSettings
 
 log = structlog.get_logger()
 
 SUBPROTOCOL: Final = "relayrouter.v1"
-_BEARER: Final = "bearer."
 _PROTOCOLS: Final = (SUBPROTOCOL,)
 MAX_AUTH_MESSAGE_BYTES: Final = 8 * 1024
 """Before its credentials are known, a socket may send no more."""
-
-
-class _ClientLeft(Exception):
-    """Before it was let in: there is nobody to answer."""
 
 
 class WebSocketEndpoint:
@@ -44,84 +36,50 @@ class WebSocketEndpoint:
 
     def __init__(
         self,
-        door: Door,
-        identity: Identity,
-        measures: Measures,
+        admission: Admission,
         *,
         server: ServerSettings,
         limits: LimitSettings,
-        liveness: LivenessSettings,
-        needs_token: bool,
-        rng: random.Random,
         close_timeout_seconds: float = CLOSE_TIMEOUT_SECONDS,
     ) -> None:
-        """`needs_token` False: `auth.mode` is none, whatever comes is the same user."""
-        self._door = door
-        self._identity = identity
-        self._measures = measures
+        self._admission = admission
+        self._door = admission.door
+        self._identity = admission.identity
+        self._measures = admission.measures
         self._auth_timeout_seconds = server.auth_timeout_seconds
-        self._takes_query_token = server.query_token
         self._max_message_bytes = limits.client_message_bytes
-        self._heartbeat_seconds = (liveness.heartbeat_min_seconds, liveness.heartbeat_max_seconds)
-        self._needs_token = needs_token
-        self._rng = rng
         self._close_timeout_seconds = close_timeout_seconds
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Raises RelayError or StoreUnavailable before the upgrade only."""
         try:
-            params = self._read(request)
+            params = self._admission.read(request, QueryReader(request.query))
             self._door.check()
             if request.headers.get(hdrs.UPGRADE, "").strip().lower() != "websocket":
-                await self._door.probe(params.request, await self._identify(request, params))
+                await self._door.probe(params.request, await self._admission.identify(request, params))
                 return json_response({"ok": True})
             _check_handshake(request)
-            principal = None if self._comes_later(request, params) else await self._identify(request, params)
+            is_later = self._comes_later(request, params)
+            principal = None if is_later else await self._admission.identify(request, params)
             visit = await self._enter(request, params.request, principal)
-        except _ClientLeft:
-            self._measures.connects["left"] += 1
+        except ClientLeft as exc:
+            self._admission.count(exc)
             return web.Response()  # goes nowhere
-        except RelayError as exc:
-            self._measures.connects[exc.code] += 1
-            raise
-        except StoreUnavailable:
-            self._measures.connects[ErrorCode.UNAVAILABLE] += 1
+        except (RelayError, StoreUnavailable) as exc:
+            self._admission.count(exc)
             raise
         return await self._serve(request, params.request, visit)
 
-    # ---- before the upgrade ----------------------------------------------------------------------------------
-
-    def _read(self, request: web.Request) -> Params:
-        return read_params(
-            request.match_info.get("session"),
-            request.query,
-            heartbeat_seconds=self._heartbeat_seconds,
-            takes_query_token=self._takes_query_token,
-            fresh_client=lambda: ClientId(f"anon-{self._rng.getrandbits(96):024x}"),
-        )
-
-    async def _identify(self, request: web.Request, params: Params) -> Principal:
-        if not self._needs_token:
-            return await self._identity.authenticate(None)
-        token = _given_token(request, params)
-        if token is None and params.ticket is not None:
-            return await self._identity.redeem(params.ticket)
-        return await self._identity.authenticate(token)
-
     def _comes_later(self, request: web.Request, params: Params) -> bool:
         """No credentials at all: they are expected in the first message."""
-        return self._needs_token and params.ticket is None and _given_token(request, params) is None
+        return self._admission.needs_token and params.ticket is None and given_token(request, params) is None
 
     async def _enter(self, request: web.Request, asked: ConnectRequest, principal: Principal | None) -> Visit | None:
         """Takes a place, which is kept unless this raises."""
+        if principal is not None:
+            return await self._admission.enter(request, asked, principal)
         self._door.take_place()
-        try:
-            if principal is None:
-                return None
-            return await self._door.enter(asked, principal, lambda: _check_present(request))
-        except BaseException:
-            self._door.leave()
-            raise
+        return None
 
     # ---- the socket ------------------------------------------------------------------------------------------
 
@@ -203,8 +161,8 @@ class WebSocketEndpoint:
             if text is None:
                 return None
             principal = await self._identity.authenticate(self._door.read_auth(text))
-            return await self._door.enter(asked, principal, lambda: _check_present(request))
-        except _ClientLeft:
+            return await self._door.enter(asked, principal, lambda: check_present(request))
+        except ClientLeft:
             self._measures.connects["left"] += 1
             return None
         except TimeoutError:
@@ -242,12 +200,6 @@ class WebSocketEndpoint:
                     return None
 
 
-def _check_present(request: web.Request) -> None:
-    """Raises _ClientLeft when the socket has ended."""
-    if request.transport is None or request.transport.is_closing():
-        raise _ClientLeft
-
-
 def _check_handshake(request: web.Request) -> None:
     """What would fail the upgrade must not have claimed a route. Raises RelayError."""
     headers = request.headers
@@ -257,27 +209,12 @@ def _check_handshake(request: web.Request) -> None:
     if not headers.get(hdrs.SEC_WEBSOCKET_KEY):
         problems[hdrs.SEC_WEBSOCKET_KEY] = "is missing"
     offered = headers.getall(hdrs.SEC_WEBSOCKET_PROTOCOL, ())
-    if offered and (len(offered) > 1 or SUBPROTOCOL not in _subprotocols(request)):
+    if offered and (len(offered) > 1 or SUBPROTOCOL not in subprotocols(request)):
         # aiohttp would log what it does not know, which may be a token (U02).
         problems[hdrs.SEC_WEBSOCKET_PROTOCOL] = f"must be one header that offers {SUBPROTOCOL}, or none"
     if problems:
         text = "; ".join(f"{name} {problem}" for name, problem in problems.items())
         raise RelayError(ErrorCode.BAD_REQUEST, text, {"parameters": problems})
-
-
-def _subprotocols(request: web.Request) -> list[str]:
-    offered = request.headers.getall(hdrs.SEC_WEBSOCKET_PROTOCOL, ())
-    return [item.strip() for header in offered for item in header.split(",")]
-
-
-def _given_token(request: web.Request, params: Params) -> str | None:
-    """From the Authorization header, else a subprotocol item, else (only where that is configured) the URL."""
-    token = bearer_token(request)
-    if token is None:
-        bearers = (item for item in _subprotocols(request) if item.startswith(_BEARER))
-        token = next(bearers, None)
-        token = params.token if token is None else token.removeprefix(_BEARER)
-    return token
 
 
 __all__ = ["SUBPROTOCOL", "WebSocketEndpoint"]

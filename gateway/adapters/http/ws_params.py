@@ -1,13 +1,13 @@
-"""The WebSocket endpoint's parameters: all of them are checked, and one 400 names every bad or missing one (C10)."""
+"""What a client asks for in its URL, on every channel: all is checked, one 400 names every bad or missing one (C10)."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from multidict import MultiMapping
 
-from gateway.domain.wire.connect import MAX_RETRY_COUNT, ConnectRequest
+from gateway.domain.wire.connect import MAX_RETRY_COUNT, Channel, ConnectRequest
 from gateway.domain.wire.cursor import Cursor, parse_seq
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import ClientId, ConnectionId, SessionId, check_id
@@ -28,7 +28,7 @@ class Params:
     token: str | None = field(default=None, repr=False)
 
 
-class _Reader:
+class QueryReader:
     """Reads parameters one by one and remembers what is wrong with which."""
 
     def __init__(self, query: MultiMapping[str]) -> None:
@@ -63,28 +63,53 @@ def read_params(
     takes_query_token: bool,
     fresh_client: Callable[[], ClientId],
 ) -> Params:
-    """Raises RelayError BAD_REQUEST with `details.parameters`: name -> what is wrong with it.
+    """Of a WebSocket. Raises RelayError BAD_REQUEST with `details.parameters`: name -> what is wrong with it.
 
     `path_session` None: the form for plain clients, where the session is `sid` and a client needs no id.
     """
-    reader = _Reader(query)
+    return read_connect(
+        QueryReader(query),
+        path_session,
+        heartbeat_seconds=heartbeat_seconds,
+        takes_query_token=takes_query_token,
+        fresh_client=fresh_client,
+    )
+
+
+def read_connect(
+    reader: QueryReader,
+    path_session: str | None,
+    *,
+    heartbeat_seconds: tuple[float, float],
+    takes_query_token: bool,
+    fresh_client: Callable[[], ClientId],
+    needs_client: bool = True,
+    channel: Channel = Channel.WEBSOCKET,
+    cursor_names: tuple[str, ...] = ("cursor",),
+) -> Params:
+    """The same for any channel; whatever else `reader` found wrong is in the one answer.
+
+    `cursor_names`: the first of these that is there says where to begin.
+    """
     if path_session is not None:
         session = reader.check("session", path_session, _id("session"))
         client = reader.read("client", _id("client"))
-        needed = {"client": client}
+        needed = {"client": client} if needs_client else {}
+        if client is None and not needs_client and "client" not in reader.problems:
+            client = fresh_client()
     else:
         session = reader.read("sid", _id("sid"), "session_id")
         client = reader.read("client", _id("client"), "user_id")
         needed = {"sid": session}
         if client is None and not reader.problems.keys() & {"client", "user_id"}:
             client = fresh_client()
-    cursor = reader.read("cursor", Cursor.parse)
+    cursor = reader.read(cursor_names[0], Cursor.parse, *cursor_names[1:])
     last_received_seq = reader.read("last_received_seq", parse_seq)
-    begins = reader.read("from", _one_of("live", "start"))
-    ack = reader.read("ack", _one_of("0", "1"))
-    rhythm = reader.read("rhythm", _one_of("0", "1"))
+    begins = reader.read("from", one_of("live", "start"))
+    ack = reader.read("ack", one_of("0", "1"))
+    rhythm = reader.read("rhythm", one_of("0", "1"))
     replaces = reader.read("replaces", _id("replaces"))
-    heartbeat = reader.read("heartbeat", _seconds_between(*heartbeat_seconds))
+    heartbeat = reader.read("heartbeat", seconds_between(*heartbeat_seconds))
     retry_count = reader.read("retry", _retry_count)
     ticket = reader.read("ticket", _short_text(MAX_TICKET_BYTES))
     token = reader.read("token", _short_text(MAX_TOKEN_BYTES) if takes_query_token else _no_token)
@@ -99,13 +124,31 @@ def read_params(
         cursor=cursor,
         last_received_seq=last_received_seq,
         from_start=begins == "start",
-        is_acking=ack == "1",
+        is_acking=ack == "1" and channel is Channel.WEBSOCKET,
         replaces=None if replaces is None else ConnectionId(replaces),
         heartbeat_seconds=heartbeat,
         retry_count=retry_count or 0,
         wants_rhythm=rhythm == "1",
+        channel=channel,
     )
     return Params(request, ticket, token)
+
+
+def read_cursor_header(reader: QueryReader, name: str, values: Sequence[str]) -> Cursor | None:
+    """None when it is absent, empty, or bad: then `reader` has the problem."""
+    if len(values) > 1:
+        reader.problems[name] = "is given more than once"
+        return None
+    return reader.check(name, values[0], Cursor.parse) if values and values[0] else None
+
+
+def count_between(lowest: int, highest: int) -> Callable[[str], int]:
+    def convert(value: str) -> int:
+        if _COUNT.fullmatch(value) is None or not lowest <= int(value) <= highest:
+            raise ValueError(f"must be an integer from {lowest} to {highest}")
+        return int(value)
+
+    return convert
 
 
 def _bad(problems: dict[str, str]) -> RelayError:
@@ -118,7 +161,7 @@ def _id(name: str) -> Callable[[str], str]:
     return lambda value: check_id(value, name)
 
 
-def _one_of(*words: str) -> Callable[[str], str]:
+def one_of(*words: str) -> Callable[[str], str]:
     def convert(value: str) -> str:
         if value not in words:
             raise ValueError(f"must be {' or '.join(words)}")
@@ -127,7 +170,7 @@ def _one_of(*words: str) -> Callable[[str], str]:
     return convert
 
 
-def _seconds_between(lowest: float, highest: float) -> Callable[[str], float]:
+def seconds_between(lowest: float, highest: float) -> Callable[[str], float]:
     def convert(value: str) -> float:
         if _SECONDS.fullmatch(value) is None or not lowest <= float(value) <= highest:
             raise ValueError(f"must be a number of seconds from {lowest:g} to {highest:g}")
@@ -137,9 +180,7 @@ def _seconds_between(lowest: float, highest: float) -> Callable[[str], float]:
 
 
 def _retry_count(value: str) -> int:
-    if _COUNT.fullmatch(value) is None or int(value) > MAX_RETRY_COUNT:
-        raise ValueError(f"must be an integer from 0 to {MAX_RETRY_COUNT}")
-    return int(value)
+    return count_between(0, MAX_RETRY_COUNT)(value)
 
 
 def _short_text(max_bytes: int) -> Callable[[str], str]:
@@ -155,4 +196,13 @@ def _no_token(value: str) -> str:  # noqa: ARG001  never looked at
     raise ValueError("is not accepted in the URL, where it ends up in logs; use a header, a subprotocol or a ticket")
 
 
-__all__ = ["Params", "read_params"]
+__all__ = [
+    "Params",
+    "QueryReader",
+    "count_between",
+    "one_of",
+    "read_connect",
+    "read_cursor_header",
+    "read_params",
+    "seconds_between",
+]

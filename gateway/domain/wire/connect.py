@@ -1,11 +1,21 @@
 """What a client asks for when it connects (protocol.md 1), checked and without its credentials."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from gateway.domain.wire.cursor import Cursor
 from gateway.domain.wire.ids import ClientId, ConnectionId, SessionId
 
 MAX_RETRY_COUNT = 1_000_000
+
+
+class Channel(StrEnum):
+    """How a client reads."""
+
+    WEBSOCKET = "websocket"
+    SSE = "sse"
+    POLL = "poll"
+    """One long poll; the next one is another connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +34,7 @@ class ConnectRequest:
     retry_count: int = 0
     wants_rhythm: bool = False
     """Tell how tokens come."""
+    channel: Channel = Channel.WEBSOCKET
 
     @property
     def is_return(self) -> bool:
@@ -31,4 +42,4 @@ class ConnectRequest:
         return self.retry_count > 0 or self.cursor is not None or self.last_received_seq is not None
 
 
-__all__ = ["MAX_RETRY_COUNT", "ConnectRequest"]
+__all__ = ["MAX_RETRY_COUNT", "Channel", "ConnectRequest"]

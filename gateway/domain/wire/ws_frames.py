@@ -3,6 +3,7 @@
 A frame is built once and written to every connection that gets it.
 """
 
+from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
@@ -19,6 +20,8 @@ MAX_CONTROL_BYTES: Final = 125
 _short_headers: Final = tuple(bytes((_TEXT, size)) for size in range(126))
 _pack_medium = Struct("!BBH").pack
 _pack_long = Struct("!BBQ").pack
+_unpack_medium = Struct("!H").unpack_from
+_unpack_long = Struct("!Q").unpack_from
 
 
 def encode_text(payload: bytes) -> bytes:
@@ -29,6 +32,22 @@ def encode_text(payload: bytes) -> bytes:
     if size < 65536:
         return _pack_medium(_TEXT, 126, size) + payload
     return _pack_long(_TEXT, 127, size) + payload
+
+
+def decode_texts(frames: bytes) -> Iterator[bytes]:
+    """The payloads of whole text frames as `encode_text` builds them: for links that are no WebSocket."""
+    at = 0
+    while at < len(frames):
+        size = frames[at + 1]
+        at += 2
+        if size == 126:
+            (size,) = _unpack_medium(frames, at)
+            at += 2
+        elif size == 127:
+            (size,) = _unpack_long(frames, at)
+            at += 8
+        yield frames[at : at + size]
+        at += size
 
 
 def encode_ping(nonce: bytes) -> bytes:
@@ -51,4 +70,4 @@ def _control(first_byte: int, payload: bytes) -> bytes:
     return bytes((first_byte, len(payload))) + payload
 
 
-__all__ = ["MAX_CONTROL_BYTES", "encode_close", "encode_ping", "encode_pong", "encode_text"]
+__all__ = ["MAX_CONTROL_BYTES", "decode_texts", "encode_close", "encode_ping", "encode_pong", "encode_text"]

@@ -1,0 +1,162 @@
+"""The SSE endpoint: a connection like a WebSocket's, read by any EventSource (protocol.md 3).
+
+Must never make the core wait for a response, nor leave a claim or a place behind. Mounted by adapters.http.server.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+import structlog
+from aiohttp import hdrs, web
+from aiohttp.http import HttpVersion11
+
+from gateway.adapters.http.admission import Admission, ClientLeft
+from gateway.adapters.http.errors import DEFAULT_AFTER_MS, JITTER, cors_of, error_of
+from gateway.adapters.http.link import CLOSE_TIMEOUT_SECONDS
+from gateway.adapters.http.protocol import HttpProtocol
+from gateway.adapters.http.sse_events import event_stream, retry_after_close
+from gateway.adapters.http.sse_link import SseLink
+from gateway.adapters.http.sse_params import SseParams, read_sse_params
+from gateway.adapters.http.ws_parts import Visit
+from gateway.domain.wire.close_codes import CloseCode
+from gateway.domain.wire.connect import ConnectRequest
+from gateway.domain.wire.errors import RelayError
+from gateway.domain.wire.frames import control_frame
+from gateway.ports import StoreUnavailable
+from gateway.settings import LivenessSettings
+
+log = structlog.get_logger()
+
+PATH: Final = "/v1/sessions/{session:[^/]+}/events"
+COMMENT_SECONDS: Final = 14.0
+"""Looks come a second late at most: a comment at least every 15 s, half of what the impatient proxies allow."""
+USER_TIMEOUT_SECONDS: Final = 30.0
+RETRY_MS: Final = (1_000, 3_000)
+"""When an EventSource comes back after a cut, unless it was told otherwise; never all of them at once (S10)."""
+
+HEADERS: Final = {
+    hdrs.CONTENT_TYPE: "text/event-stream; charset=utf-8",
+    hdrs.CACHE_CONTROL: "no-store, no-transform",
+    "X-Accel-Buffering": "no",
+}
+"""What keeps proxies from buffering, compressing and caching (S01, S02)."""
+
+
+class SseEndpoint:
+    """Handles GET of PATH. One per gateway."""
+
+    def __init__(
+        self,
+        admission: Admission,
+        *,
+        liveness: LivenessSettings,
+        close_timeout_seconds: float = CLOSE_TIMEOUT_SECONDS,
+    ) -> None:
+        self._admission = admission
+        self._heartbeat_seconds = liveness.heartbeat_seconds
+        # The kernel must not give up on a slow reader before we would: a closed window counts for it as silence.
+        self._user_timeout_seconds = max(USER_TIMEOUT_SECONDS, liveness.stopped_reading_seconds)
+        self._close_timeout_seconds = close_timeout_seconds
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Raises RelayError or StoreUnavailable before the headers only."""
+        try:
+            params = read_sse_params(self._admission, request)
+        except RelayError as exc:
+            self._admission.count(exc)
+            raise
+        try:
+            self._admission.door.check()
+            principal = await self._admission.identify(request, params.connect)
+            visit = await self._admission.enter(request, self._asked(params), principal)
+        except ClientLeft as exc:
+            self._admission.count(exc)
+            return web.Response()  # goes nowhere
+        except (RelayError, StoreUnavailable) as exc:
+            self._admission.count(exc)
+            error = error_of(exc)
+            if params.is_sdk or error.rule.http_status not in (429, 503):
+                raise
+            return await self._come_later(request, params, error)
+        return await self._serve(request, params, visit)
+
+    def _asked(self, params: SseParams) -> ConnectRequest:
+        asked = params.connect.request
+        return replace(
+            asked, heartbeat_seconds=min(asked.heartbeat_seconds or self._heartbeat_seconds, COMMENT_SECONDS)
+        )
+
+    # ---- the response ----------------------------------------------------------------------------------------
+
+    async def _serve(self, request: web.Request, params: SseParams, visit: Visit) -> web.StreamResponse:
+        link: SseLink | None = None
+        reason = "upgrade_failed"
+        response = _response(request)
+        protocol = request.protocol
+        try:
+            writer = await response.prepare(request)
+            transport = request.transport
+            if transport is None or writer is None:
+                return response
+            link = SseLink(
+                transport,
+                writer,
+                event_stream(params.format, params.run),
+                is_chunked=response.chunked,
+                user_timeout_seconds=self._user_timeout_seconds,
+                close_timeout_seconds=self._close_timeout_seconds,
+            )
+            if isinstance(protocol, HttpProtocol):
+                protocol.sink = link.look
+            self._admission.measures.connects["accepted"] += 1
+            link.begin(self._retry_ms())
+            visit.begin(link)
+            await link.ended.wait()
+            reason = "lost"
+        except ConnectionResetError:
+            return response  # the client left before it had its headers
+        except Exception:
+            if link is None:
+                raise
+            log.exception("sse_failed")
+            reason = "fault"
+            link.close(CloseCode.SERVER_FAULT, "")
+        finally:
+            if isinstance(protocol, HttpProtocol):
+                protocol.sink = None
+            if link is not None:
+                link.end()
+            visit.end(reason)
+            self._admission.door.leave()
+        return response
+
+    async def _come_later(self, request: web.Request, params: SseParams, error: RelayError) -> web.StreamResponse:
+        """A native EventSource gives up for ever on any status but 200: it is told when to come back (K02)."""
+        after_ms = int((error.after_ms or DEFAULT_AFTER_MS) * self._admission.rng.uniform(1, JITTER))
+        events = event_stream(params.format, params.run)
+        payload = {"kind": "reconnect_later", "after_ms": after_ms, "reason": error.code.value, "prefer": None}
+        frame = control_frame(params.connect.request.session, self._admission.door.now_ms(), payload)
+        code = error.rule.close_code
+        response = _response(request)
+        await response.prepare(request)
+        body = (
+            events.begin(after_ms)
+            + events.control("reconnect_later", frame, None)
+            + events.close(code, error.code.value, retry_after_close(code))
+        )
+        await response.write(body)
+        return response
+
+    def _retry_ms(self) -> int:
+        return self._admission.rng.randint(*RETRY_MS)
+
+
+def _response(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse(headers={**HEADERS, **cors_of(request)})
+    response.force_close()
+    if request.version >= HttpVersion11:
+        response.enable_chunked_encoding()
+    return response
+
+
+__all__ = ["COMMENT_SECONDS", "HEADERS", "PATH", "SseEndpoint"]

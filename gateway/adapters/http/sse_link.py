@@ -1,0 +1,169 @@
+"""One SSE response as the core sees it (ports.Link): frames in, events out, straight to the transport.
+
+Never waits for the client, as little as a WebSocket's link does; the HTTP library only wrote the headers. Whether the
+peer lives is what its kernel says: it acknowledges bytes, while an EventSource says nothing.
+"""
+
+import asyncio
+import socket
+from struct import Struct
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from gateway.adapters.http.link import CLOSE_TIMEOUT_SECONDS, HIGH_MARK_BYTES, LOW_MARK_BYTES
+from gateway.adapters.http.sse_events import EventStream, retry_after_close
+from gateway.domain.wire.close_codes import CLOSE_RULES, CloseCode
+from gateway.domain.wire.envelopes import Envelope, Envelopes
+from gateway.domain.wire.ws_frames import decode_texts
+
+_TCP_INFO: Final = getattr(socket, "TCP_INFO", None)
+_TCP_USER_TIMEOUT: Final = getattr(socket, "TCP_USER_TIMEOUT", None)
+_last_ack_recv = Struct("=56xI").unpack
+"""struct tcp_info: tcpi_last_ack_recv, ms since the peer's kernel last acknowledged anything."""
+
+
+class _Later(msgspec.Struct):
+    after_ms: int = 0
+
+
+class _ReconnectLater(msgspec.Struct):
+    payload: _Later
+
+
+_read_later = msgspec.json.Decoder(_ReconnectLater).decode
+
+
+class Drains(Protocol):
+    """Waits until the transport's buffer is below its low mark. Raises ConnectionError."""
+
+    async def drain(self) -> None: ...
+
+
+class SseLink:
+    """See ports.Link. Made when the headers are written; `ended` is set when nothing more can be written."""
+
+    __slots__ = (
+        "_close_timeout_seconds",
+        "_drains",
+        "_envelopes",
+        "_events",
+        "_is_chunked",
+        "_is_closing",
+        "_socket",
+        "_timer",
+        "_transport",
+        "ended",
+    )
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        drains: Drains,
+        events: EventStream,
+        *,
+        is_chunked: bool,
+        user_timeout_seconds: float,
+        close_timeout_seconds: float = CLOSE_TIMEOUT_SECONDS,
+    ) -> None:
+        """`user_timeout_seconds`: the kernel gives up on bytes that the peer does not acknowledge for so long."""
+        self._transport = transport
+        self._drains = drains
+        self._events = events
+        self._envelopes = Envelopes()
+        self._is_chunked = is_chunked
+        self._is_closing = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._close_timeout_seconds = close_timeout_seconds
+        self._socket: Any = transport.get_extra_info("socket")
+        self.ended = asyncio.Event()
+        if transport.is_closing():
+            self.ended.set()
+        else:
+            transport.set_write_buffer_limits(HIGH_MARK_BYTES, LOW_MARK_BYTES)
+            _give_up_after(self._socket, user_timeout_seconds)
+
+    def begin(self, retry_ms: int) -> None:
+        self._send(self._events.begin(retry_ms))
+
+    def write(self, frames: bytes) -> None:
+        if self._is_closing:
+            return
+        self._send(b"".join([self._event(self._envelopes.read(data)) for data in decode_texts(frames)]))
+
+    def unsent_bytes(self) -> int:
+        return self._transport.get_write_buffer_size()
+
+    async def drained(self) -> None:
+        try:
+            await self._drains.drain()
+        except ConnectionError:
+            return
+
+    def ping(self, nonce: bytes) -> None:  # noqa: ARG002  the peer's kernel answers, with no word of ours
+        self._send(self._events.comment())
+
+    def idle_seconds(self) -> float | None:
+        if _TCP_INFO is None or self._transport.is_closing():
+            return None
+        try:
+            info = self._socket.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, 60)
+            (milliseconds,) = _last_ack_recv(info)
+        except (OSError, ValueError):
+            return None
+        return float(milliseconds) / 1000
+
+    def close(self, code: CloseCode, reason: str) -> None:
+        """Only the first call counts. The response ends within the close time-out."""
+        if self._is_closing:
+            return
+        if not reason and code in CLOSE_RULES:
+            reason = CLOSE_RULES[code].meaning
+        self._send(self._events.close(code, reason, retry_after_close(code)))
+        self._is_closing = True
+        self._timer = asyncio.get_running_loop().call_later(self._close_timeout_seconds, self._transport.abort)
+        self.ended.set()
+
+    @property
+    def is_closing(self) -> bool:
+        """Our `close` event was written."""
+        return self._is_closing
+
+    def look(self) -> None:
+        """Something arrived, or the connection ended: an EventSource sends nothing after its request."""
+        if not self._transport.is_closing():
+            self._transport.close()
+        self.ended.set()
+
+    def end(self) -> None:
+        """Nothing is written any more. What is still unsent goes out within the close time-out."""
+        self._is_closing = True
+        if self._timer is not None and not self.unsent_bytes():
+            self._timer.cancel()
+
+    def _event(self, envelope: Envelope) -> bytes:
+        if not envelope.kind:
+            return self._events.text(envelope.data, envelope.cursor or "")
+        event = self._events.control(envelope.kind, envelope.data, envelope.cursor)
+        if envelope.kind != "reconnect_later":
+            return event
+        # A native EventSource comes back by itself: in its slot, please.
+        return b"retry: %d\n%b" % (max(1, _read_later(envelope.data).payload.after_ms), event) if event else event
+
+    def _send(self, data: bytes) -> None:
+        # A peer's reset closes the transport before anybody hears of it; uvloop's then raises on a write.
+        if not data or self._is_closing or self._transport.is_closing():
+            return
+        self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data)
+
+
+def _give_up_after(sock: Any, seconds: float) -> None:
+    if _TCP_USER_TIMEOUT is None:
+        return
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, _TCP_USER_TIMEOUT, int(seconds * 1000))
+    except OSError:
+        return  # no TCP socket: nothing depends on it
+
+
+__all__ = ["SseLink"]
