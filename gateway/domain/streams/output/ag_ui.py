@@ -25,7 +25,8 @@ class AgUiOutput:
         self._place = place
 
     def opening(self, timestamp_ms: int) -> Iterator[Event]:
-        yield {**self._started(), "timestamp": timestamp_ms}
+        for event in (self._started(), *map(self._call_started, self._place.calls)):
+            yield {**event, "timestamp": timestamp_ms}
 
     def events(self, moment: Moment, timestamp_ms: int) -> Iterator[Event]:
         for event in self._events(moment):
@@ -121,15 +122,18 @@ class AgUiOutput:
                 place.calls.append(call)
                 place.call_count += 1
                 place.steps_done = 2 * number + 1 if part.arguments else 2 * (number + 1)
-                yield {
-                    "type": "TOOL_CALL_START",
-                    "toolCallId": call.id,
-                    "toolCallName": call.name,
-                    "parentMessageId": place.run,
-                }
+                yield self._call_started(call)
             place.steps_done = 2 * (number + 1)
             if part.arguments:
                 yield {"type": "TOOL_CALL_ARGS", "toolCallId": call.id, "delta": part.arguments}
+
+    def _call_started(self, call: OpenCall) -> Event:
+        return {
+            "type": "TOOL_CALL_START",
+            "toolCallId": call.id,
+            "toolCallName": call.name,
+            "parentMessageId": self._place.run,
+        }
 
     def _close_calls(self, calls: list[OpenCall]) -> Iterator[Event]:
         for call in tuple(calls):

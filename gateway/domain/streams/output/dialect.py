@@ -27,7 +27,8 @@ class OutputDialect(Protocol):
     """`data: [DONE]` comes last."""
 
     def opening(self, timestamp_ms: int, /) -> Iterator[Event]:
-        """For a new request in the middle of a run: what the library needs before anything else."""
+        """For a new request in the middle of a run: what the library needs before anything else. No part is open,
+        calls may be."""
         ...
 
     def events(self, moment: Moment, timestamp_ms: int, /) -> Iterator[Event]: ...

@@ -57,7 +57,7 @@ class DialectTranslator:
         out = b""
         if self._needs_opening:
             self._needs_opening = False
-            out = self._written(self._dialect.opening(timestamp_ms), self._cursor)
+            out = self._written(self._dialect.opening(timestamp_ms), self._cursor, has_ids=False)
         moments = self._view.moments(envelope)
         events = (event for moment in moments for event in self._dialect.events(moment, timestamp_ms))
         after = cursor or self._cursor
