@@ -48,6 +48,10 @@ def refusal(outcome: Expected | AppendRefused | Moved) -> RelayError:
         case AppendRefusal.HAS_WRITER:
             text = f"message {outcome.index} belongs to a run that a stream or /tokens writes: only its writer may"
             return RelayError(ErrorCode.CONFLICT, text, {"index": outcome.index, "reason": outcome.reason.value})
+        case AppendRefusal.TOO_MANY_RUNS:
+            many: dict[str, Any] = {"index": outcome.index, "reason": outcome.reason.value}
+            text = f"with message {outcome.index} more runs would be open at once than a session keeps: end some before"
+            return RelayError(ErrorCode.BAD_REQUEST, text, many)
         case AppendRefusal.GONE:
             return RelayError(ErrorCode.GONE, "the session was deleted")
         case AppendRefusal.DUE_STALE:

@@ -118,6 +118,8 @@ class AppendRefusal(StrEnum):
     """Item `index` belongs to a run that has ended."""
     HAS_WRITER = "has_writer"
     """Item `index` would be text, begin or end of a run whose text has a writer of its own (a stream, /tokens)."""
+    TOO_MANY_RUNS = "too_many_runs"
+    """With item `index` more runs of this one request would be open at once than a session retains."""
     GONE = "gone"
     """The session was deleted."""
     DUE_STALE = "due_stale"

@@ -38,6 +38,7 @@ _REFUSALS = {
     b"d": AppendRefusal.DUE_STALE,
     b"x": AppendRefusal.RUN_ENDED,
     b"w": AppendRefusal.HAS_WRITER,
+    b"n": AppendRefusal.TOO_MANY_RUNS,
 }
 _RENEWALS = {b"k": Renewal.OK, b"l": Renewal.LOST, b"s": Renewal.SUPERSEDED}
 

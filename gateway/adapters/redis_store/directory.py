@@ -5,7 +5,7 @@ import json
 import math
 from dataclasses import asdict
 
-from gateway.adapters.redis_store.keys import GATEWAYS, gateway_key, revoked_key, ticket_key, user_key
+from gateway.adapters.redis_store.keys import GATEWAYS, SERVING, gateway_key, revoked_key, ticket_key, user_key
 from gateway.adapters.redis_store.scripts import StoreScripts
 from gateway.adapters.resp import Client, channel_of
 from gateway.domain.wire.bus import BusKind, encode_fields
@@ -24,14 +24,23 @@ class RedisDirectory:
         lease_ms = _ms(lease_seconds)
         text = json.dumps(asdict(record))
         written = self._client.call("SET", gateway_key(record.gateway), text, "PX", lease_ms)
-        listed = self._client.evaluate(self._scripts.announce, (GATEWAYS,), (record.gateway, lease_ms), repeats=True)
-        _, added = await asyncio.gather(written, listed)
+        member = (record.gateway, lease_ms)
+        listed = self._client.evaluate(self._scripts.announce, (GATEWAYS,), member, repeats=True)
+        if record.is_serving:
+            on_ring = self._client.evaluate(self._scripts.announce, (SERVING,), member, repeats=True)
+        else:
+            on_ring = self._client.call("ZREM", SERVING, record.gateway)
+        _, added, _ = await asyncio.gather(written, listed, on_ring)
         return not added
 
     async def withdraw(self, gateway: GatewayId) -> None:
+        off_ring = self._client.call("ZREM", SERVING, gateway)
         unlisted = self._client.call("ZREM", GATEWAYS, gateway)
         erased = self._client.call("DEL", gateway_key(gateway))
-        await asyncio.gather(unlisted, erased)
+        await asyncio.gather(off_ring, unlisted, erased)
+
+    async def serving(self) -> list[GatewayId]:
+        return [GatewayId(name) for name in await self._members(SERVING)]
 
     async def gateways(self) -> list[GatewayRecord]:
         names = await self._members(GATEWAYS)
@@ -75,9 +84,9 @@ class RedisDirectory:
 
 
 def _read_record(text: bytes) -> GatewayRecord:
-    """A newer version's record may have more fields."""
+    """A newer version's record may have more fields, an older one's fewer."""
     fields = json.loads(text)
-    return GatewayRecord(**{name: fields[name] for name in GatewayRecord.__dataclass_fields__})
+    return GatewayRecord(**{name: fields[name] for name in GatewayRecord.__dataclass_fields__ if name in fields})
 
 
 def _ms(seconds: float) -> int:

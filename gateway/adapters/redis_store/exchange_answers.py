@@ -36,6 +36,7 @@ _REFUSALS: Final = {
     b"d": AppendRefusal.DUE_STALE,
     b"x": AppendRefusal.RUN_ENDED,
     b"w": AppendRefusal.HAS_WRITER,
+    b"n": AppendRefusal.TOO_MANY_RUNS,
     b"l": AppendRefusal.LATE,
 }
 

@@ -6,6 +6,8 @@ from typing import Final, NamedTuple
 from gateway.domain.wire.ids import SessionRef, Tenant, UserId, encode_part
 
 GATEWAYS: Final = b"rr:gateways"
+SERVING: Final = b"rr:serving"
+"""Of them those that take new clients: what the ring is made of."""
 
 
 class SessionKeys(NamedTuple):
@@ -73,6 +75,7 @@ def revoked_key(tenant: Tenant) -> bytes:
 
 __all__ = [
     "GATEWAYS",
+    "SERVING",
     "SessionKeys",
     "gateway_key",
     "revoked_key",

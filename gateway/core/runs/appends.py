@@ -122,7 +122,7 @@ class RunAppends:
                 return failures.producer_unknown()
             case AppendRefusal.GONE:
                 return RelayError(ErrorCode.GONE, "the session was deleted")
-            case AppendRefusal.DUE_STALE | AppendRefusal.LATE:
+            case AppendRefusal.DUE_STALE | AppendRefusal.LATE | AppendRefusal.TOO_MANY_RUNS:
                 return RelayError(ErrorCode.UNAVAILABLE, "the messages could not be appended now", self.attach_data())
             case _:
                 assert_never(outcome.reason)

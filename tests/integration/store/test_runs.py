@@ -395,11 +395,3 @@ class TestBatches:
         assert await runs.names() == []
         await runs.put(delta("a", "1"), run_end("a"), delta("b", "2"), number=5)
         assert [info.is_open for info in await runs.runs.runs(runs.ref)] == [False, True]
-
-    async def test_a_call_may_begin_more_runs_than_are_retained(self, runs: RunStage) -> None:
-        names = [f"r{place}" for place in range(17)]
-
-        await runs.put(*[delta(name, name) for name in (*names, "r0")])
-
-        assert await runs.names() == [*names[2:], "r0"]
-        assert (await runs.text("r0"), (await runs.info("r0")).text_bytes) == ("r0", 2)

@@ -16,6 +16,7 @@
 --   v <offset>   nothing done: another offset is stored, or the number was used
 --   x <index>    refused: message <index> (from 0) belongs to a run that has ended
 --   w <index>    refused: it would be text, begin or end of a run that has a writer, by somebody else
+--   n <index>    refused: with it more runs would be open at once than a session retains
 --   d            refused: a run begins, and the due note is missing or old
 --   u, f         refused: producer unknown, fenced
 --   m            nothing done: no meta, a tombstone, or meta names another server: call `enter`, then again
@@ -178,6 +179,7 @@ end
 -- Nothing may follow a run's end, and none begins without a due note. A writer's run is there before its messages are, and
 -- its text is the writer's alone (mode w): others may add `tool` messages only.
 local modes
+local more, most, most_at = 0, 0, nil -- open runs, beside those of now
 local is_others = mode and sub(origin, 1, 3) ~= ' 0 ' and field ~= 'p:~run/' .. run
 for i = first_item, #ARGV, 4 do
   local name = ARGV[i + 1]
@@ -191,7 +193,10 @@ for i = first_item, #ARGV, 4 do
       if due == '' or now - due > DUE_NOTE_MS then
         return 'd'
       end
-      modes[name] = 'o'
+      modes[name], more = 'o', more + 1
+      if more > most then
+        most, most_at = more, i
+      end
     end
     local has_writer = modes[name] == 'w'
     if not (modes[name] == 'o' or has_writer and ARGV[i] == 'l') then
@@ -202,15 +207,35 @@ for i = first_item, #ARGV, 4 do
       return (has_writer and 'w\n' or 'x\n') .. digits(first_number - number + (i - first_item) / 4)
     end
     if sub(ARGV[i], 1, 1) == 'e' then
-      modes[name] = 'e'
+      modes[name], more = 'e', more - 1
     end
+  end
+end
+local first_seq = head + 1
+if most > 0 then
+  -- include: lib_server
+  -- include: lib_producers
+  -- include: lib_runs
+  local surplus = surplus_runs(META, most, modes)
+  if not surplus then
+    remember(META, field, record, segments, epoch, first_number, upto, '!too_many_runs@' .. digits(head))
+    return 'n\n' .. digits(first_number - number + (most_at - first_item) / 4)
+  end
+  local payload_head = match(ARGV[first_item + 3], '^.-,"payload":')
+  for place, state in ipairs(surplus) do
+    -- One message more for the loop below, before those of the caller; its run's state is read there.
+    local body = end_body(state.name, state, 'abandoned', '')
+    tell_writer(META, state.name, body .. '}')
+    for offset, part in ipairs({ 'e', state.name, '0', payload_head .. body }) do
+      table.insert(ARGV, first_item + (place - 1) * 4 + offset - 1, part)
+    end
+    run, mode, first_seq = '', nil, first_seq + 1
   end
 end
 
 -- From here on everything is written.
 local log_began = head == 0
 local stamp = format('%d', ts > now and ts or now)
-local first_seq = head + 1
 local receivers, seq, is_kept = 0, nil, false
 for i = first_item, #ARGV, 4 do
   local class, name, text_bytes, rest = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]

@@ -173,7 +173,11 @@ end
 local function write_numbered(w, kept, number, message)
   local code = message.code
   if not code and message.run ~= '' then
-    code = run_refusal(read_run(w.meta, message.run), message.class)
+    local state = read_run(w.meta, message.run)
+    code = run_refusal(state, message.class)
+    if not state then
+      make_room(w, 1, {})
+    end
   end
   if code then
     return '!' .. code .. '@' .. digits(w.head)

@@ -92,6 +92,52 @@ local function prune_runs(meta, now, limit)
   return stay, freed
 end
 
+-- An open run that is forgotten never ends for those who read it. These must end first when `more` runs are open at once than
+-- now: those that were silent for longest, and none that `named` has as a key. nil: that would not be enough.
+local function surplus_runs(meta, more, named)
+  local surplus, names = {}, run_names(meta)
+  local too_many = more - RUNS_MAX
+  if #names + too_many <= 0 then
+    return surplus
+  end
+  for _, name in ipairs(names) do
+    local state = read_run(meta, name)
+    if state and state.mode == 'o' then
+      too_many = too_many + 1
+      if not named[name] then
+        state.name = name
+        surplus[#surplus + 1] = state
+      end
+    end
+  end
+  if too_many > #surplus then
+    return nil
+  end
+  table.sort(surplus, function(one, other)
+    return tonumber(one.last) < tonumber(other.last)
+  end)
+  for place = #surplus, math.max(0, too_many) + 1, -1 do
+    surplus[place] = nil
+  end
+  return surplus
+end
+
+-- Body of a run_end that is not its writer's: digests are not known. `members`: more of it, as JSON from after the reason.
+local function end_body(run, state, reason, members)
+  local name = '"' .. string.gsub(run, '["\\]', '\\%0') .. '"'
+  return '{"kind":"run_end","run":' .. name .. ',"reason":"' .. reason .. '"' .. members .. ',"bytes":' .. state.text
+    .. ',"code_points":null,"sha256":null,"reasoning":{"bytes":' .. state.thinking
+    .. ',"code_points":null,"sha256":null,"duration_ms":null}'
+end
+
+-- The gateway where a run is streamed hears at once that it ends; `payload`: of the run_end that is to be written.
+local function tell_writer(meta, run, payload)
+  local gateway = string.match(redis.call('HGET', meta, 's:' .. run) or '', '^%d+ %d+ ([^\n]+)')
+  if gateway then
+    redis.call('PUBLISH', 'rr:ch:' .. gateway, '1i\n' .. string.sub(meta, 5, -7) .. '\n' .. run .. '\n' .. payload)
+  end
+end
+
 -- A run begins at `first` (text). Texts that an earlier one of its name left behind go. Returns the bytes that became free.
 local function begin_run(meta, run, writer, first, now)
   local names, freed = prune_runs(meta, now, RUNS_MAX - 1)

@@ -58,13 +58,19 @@ local function close_writer(w)
   keep(w.clients, META_MS)
 end
 
--- Ends an open run for somebody who is not its writer: digests are not known. `members`: more of the payload, as JSON from after
--- the reason. Returns the seq of its run_end and the payload.
+-- Ends an open run for somebody who is not its writer. Returns the seq of its run_end and the payload.
 local function end_run(w, run, reason, members)
-  local state = read_run(w.meta, run)
-  local name = '"' .. string.gsub(run, '["\\]', '\\%0') .. '"'
-  local body = '{"kind":"run_end","run":' .. name .. ',"reason":"' .. reason .. '"' .. members .. ',"bytes":' .. state.text
-    .. ',"code_points":null,"sha256":null,"reasoning":{"bytes":' .. state.thinking
-    .. ',"code_points":null,"sha256":null,"duration_ms":null}'
+  local body = end_body(run, read_run(w.meta, run), reason, members)
   return write_message(w, 'e', run, '0', body, false), body .. '}'
+end
+
+-- For `more` runs that are to be open beside those of now: what is too much ends as `abandoned`. False: there is no room.
+local function make_room(w, more, named)
+  local surplus = surplus_runs(w.meta, more, named)
+  for _, state in ipairs(surplus or {}) do
+    local body = end_body(state.name, state, 'abandoned', '')
+    tell_writer(w.meta, state.name, body .. '}')
+    write_message(w, 'e', state.name, '0', body, false)
+  end
+  return surplus ~= nil
 end

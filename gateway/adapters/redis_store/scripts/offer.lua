@@ -12,6 +12,7 @@
 --   e <number>   the number that is expected (without order)
 --   x <index>    refused: that message's run has ended
 --   w <index>    refused: its run has a writer, and the message is more than `tool` (append.lua)
+--   n <index>    refused: more runs would be open at once than a session retains
 --   l <index>    refused: it is late
 --   u, f, d      refused: producer unknown, fenced, due note stale
 --   m            nothing done: call `enter`, then again
@@ -133,6 +134,7 @@ local function refuse_batch(with)
 end
 
 local is_next, has_new, states = number <= its.last + 1, false, {}
+local more, most, most_at = 0, 0, nil -- open runs, beside those of now
 for n = number, upto do
   if not waits_already[n] and (not known[n] or known[n] == '-') then
     has_new = true
@@ -146,14 +148,25 @@ for n = number, upto do
       elseif not state and not is_fresh then
         return finish('d')
       end
-      state = state or { writer = '0' }
-      state.mode = string.sub(message.class, 1, 1) == 'e' and 'e' or state.mode
+      if not state then
+        more = more + 1
+        if more > most then
+          most, most_at = more, n
+        end
+        state = { mode = 'o', writer = '0' }
+      end
+      if string.sub(message.class, 1, 1) == 'e' then
+        state.mode, more = 'e', more - 1
+      end
       states[message.run] = state
     end
   end
 end
 if has_new and not is_fresh and (kept_ms > 0 or not is_next) then
   return finish('d')
+elseif most > 0 and not make_room(w, most, states) then
+  refuse_batch('too_many_runs')
+  return finish('n\n' .. digits(most_at - number))
 end
 
 -- From here on everything of this call is written.

@@ -36,29 +36,6 @@ elseif ARGV[8] == '' or now - ARGV[8] > DUE_NOTE_MS then
   return { 'd' }
 end
 
--- An open run that is forgotten never ends for those who read it. When there are too many, the one that was silent for longest
--- is ended first, and its writer told.
-local function make_room()
-  local open, silent, silent_since = 0, nil, nil
-  for _, name in ipairs(run_names(META)) do
-    local one = read_run(META, name)
-    if one and one.mode == 'o' then
-      open = open + 1
-      if not silent or tonumber(one.last) < silent_since then
-        silent, silent_since = name, tonumber(one.last)
-      end
-    end
-  end
-  if open < RUNS_MAX then
-    return
-  end
-  local writer_gateway = string.match(redis.call('HGET', META, 's:' .. silent) or '', '^%d+ %d+ ([^\n]+)')
-  local _, payload = end_run(w, silent, 'abandoned', '')
-  if writer_gateway then
-    redis.call('PUBLISH', 'rr:ch:' .. writer_gateway, '1i\n' .. string.sub(META, 5, -7) .. '\n' .. silent .. '\n' .. payload)
-  end
-end
-
 local field, offset, number, opaque = 'p:~run/' .. run, '0', '0', ''
 if state then
   local progress = redis.call('HGET', META, 's:' .. run)
@@ -68,7 +45,7 @@ if state then
   state.writer, state.lease = new_epoch(META, field, now_us), digits(now + RUN_LEASE_MS)
   store_run(META, run, state)
 else
-  make_room()
+  make_room(w, 1, {})
   -- What goes is gone first: an earlier life of this name has a writer of the same name.
   local _, freed = prune_runs(META, now, RUNS_MAX - 1)
   state = { writer = new_epoch(META, field, now_us), text = '0', thinking = '0', is_new = true }
