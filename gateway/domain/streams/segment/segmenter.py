@@ -150,6 +150,7 @@ class Segmenter:
     def flush(self) -> list[Segment]:
         """All that is held, because another kind follows or the text ends; more text may follow."""
         self._due_ms = None
+        self._restored = False
         return self._leave(len(self._held), at_end=True)
 
     def _leave(self, end: int, *, at_end: bool) -> list[Segment]:

@@ -9,7 +9,7 @@ import { GRAPHEME_RANGES } from "./grapheme_table.js";
 /** White space, for a character class: as the gateway has it, which is not what `\s` is in JavaScript. */
 export const SPACE = "\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 
-const enum Kind {
+enum Kind {
   Control,
   Linker,
   Joining,
@@ -83,18 +83,17 @@ export function graphemeEnd(text: string, start: number): number {
   if (code < 0x80 && code !== 13 && !(text.charCodeAt(at) >= 0x80)) return at;
   let before = kindOf(code);
   let emoji = before === Kind.Pictograph ? 1 : 0; // 1: an emoji, 2: and a joiner
-  let conjunct = before === Kind.Consonant ? 1 : 0; // 1: a consonant, 2: and a linker
+  let isLinked = before === Kind.Linker; // a consonant would join: also where the linker stands after none (as at the gateway)
   let regionals = before === Kind.Regional ? 1 : 0;
   while (at < text.length) {
     code = text.codePointAt(at)!;
     const kind = kindOf(code);
-    if (!joins(before, kind, emoji, conjunct, regionals)) break;
+    if (!joins(before, kind, emoji, isLinked, regionals)) break;
     if (kind === Kind.Pictograph) emoji = 1;
     else if (emoji === 1 && kind === Kind.ZWJ) emoji = 2;
     else if (!(emoji === 1 && isExtending(kind))) emoji = 0;
-    if (kind === Kind.Consonant) conjunct = 1;
-    else if (conjunct && kind === Kind.Linker) conjunct = 2;
-    else if (kind !== Kind.Joining && kind !== Kind.ZWJ) conjunct = 0;
+    if (kind === Kind.Linker) isLinked = true;
+    else if (kind !== Kind.Joining && kind !== Kind.ZWJ) isLinked = false;
     regionals = kind === Kind.Regional ? regionals + 1 : 0;
     before = kind;
     at += code > 0xffff ? 2 : 1;
@@ -106,7 +105,7 @@ function isExtending(kind: Kind): boolean {
   return kind === Kind.Extend || kind === Kind.Joining || kind === Kind.Linker;
 }
 
-function joins(before: Kind, kind: Kind, emoji: number, conjunct: number, regionals: number): boolean {
+function joins(before: Kind, kind: Kind, emoji: number, isLinked: boolean, regionals: number): boolean {
   if (before === Kind.CR) return kind === Kind.LF;
   if (before === Kind.LF || before === Kind.Control) return false;
   switch (kind) {
@@ -134,7 +133,7 @@ function joins(before: Kind, kind: Kind, emoji: number, conjunct: number, region
     case Kind.Pictograph:
       return emoji === 2;
     case Kind.Consonant:
-      return conjunct === 2;
+      return isLinked;
     case Kind.Regional:
       return regionals % 2 === 1;
   }
@@ -179,7 +178,8 @@ export function characterCount(text: string): number {
 /** Where code point number `count` begins, from `start`; at most the length of `text`. */
 export function placeOf(text: string, count: number, start = 0): number {
   let at = start;
-  for (let left = count; left > 0 && at < text.length; left -= 1) at += (text.charCodeAt(at) & 0xfc00) === 0xd800 ? 2 : 1;
+  for (let left = count; left > 0 && at < text.length; left -= 1)
+    at += (text.charCodeAt(at) & 0xfc00) === 0xd800 ? 2 : 1;
   return Math.min(at, text.length);
 }
 

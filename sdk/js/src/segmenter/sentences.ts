@@ -10,7 +10,7 @@ import { checkedPlace, Rule, type Saved, type Segment } from "./rule.js";
 
 const LINE_ENDS = "\\n\\r\\x85\\u2028\\u2029";
 const SOFT = ".!?…‥"; // an end only before white space or a character of a script without spaces
-const HARD = "。｡．！？‼⁇⁈⁉؟۔।॥։။።፧၊།༎៕᠃᠉。"; // an end whatever follows
+const HARD = "。｡．！？‼⁇⁈⁉؟۔।॥։።፧၊။།༎។៕᠃᠉"; // an end whatever follows
 const CLOSERS = "\"')\\]}*_`~”’»›」』﹂﹄）】〉》〕］｝｠〗〙〛＂＇"; // also emphasis: `**Done.** Next`
 const OPENING_OR_CLOSING = "“‘«‹"; // white space after them tells
 /** What Python's `str.isspace` says yes to. */

@@ -13,7 +13,7 @@ const MAX_LENGTH = 16;
 const withoutSpaces = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/uy;
 const word = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]/uy;
 
-const enum Sort {
+enum Sort {
   Space,
   Word,
   Mark,
@@ -27,7 +27,8 @@ function sortAt(text: string, at: number): Sort {
   const unit = text.charCodeAt(at);
   if (unit < 0x80) {
     if ((unit >= 9 && unit <= 13) || unit === 32) return Sort.Space;
-    const isWord = (unit >= 48 && unit <= 57) || (unit >= 65 && unit <= 90) || unit === 95 || (unit >= 97 && unit <= 122);
+    const isWord =
+      (unit >= 48 && unit <= 57) || (unit >= 65 && unit <= 90) || unit === 95 || (unit >= 97 && unit <= 122);
     return isWord ? Sort.Word : Sort.Mark;
   }
   if (isSpace(text, at)) return Sort.Space;

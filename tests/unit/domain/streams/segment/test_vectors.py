@@ -9,7 +9,8 @@ import pytest
 from gateway.domain.streams.segment import Segment, SegmentMode, SegmentOptions
 from tests.unit.domain.streams.segment.texts import run
 
-VECTORS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "vectors.json").read_text("utf-8"))["vectors"]
+FILE = Path(__file__).parents[5] / "sdk/conformance/vectors/segmenter.json"
+VECTORS: list[dict[str, Any]] = json.loads(FILE.read_text("utf-8"))["vectors"]
 
 
 def as_json(segment: Segment) -> dict[str, Any]:
