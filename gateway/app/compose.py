@@ -12,7 +12,7 @@ from gateway.adapters.auth import TokenAuthenticator, load_key_ring
 from gateway.adapters.http import sse
 from gateway.adapters.http.admin import AdminApi
 from gateway.adapters.http.admission import Admission
-from gateway.adapters.http.parts import PublicParts
+from gateway.adapters.http.parts import PublicParts, Where
 from gateway.adapters.http.server import Listener, build_admin_app, build_public_app
 from gateway.adapters.http.websocket import WebSocketEndpoint
 from gateway.adapters.prometheus import Exposition
@@ -41,10 +41,12 @@ from gateway.core.revoker import Revoker
 from gateway.core.subscriber import Subscriber
 from gateway.core.tasks import TaskOwner
 from gateway.core.user_push import UserPush
+from gateway.core.vitals import Vitals
 from gateway.domain.measures import Measures
+from gateway.domain.routing.ring import session_thing
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import Tenant
-from gateway.ports import GatewayRecord
+from gateway.ports import DRAINING, SERVING, GatewayRecord
 from gateway.settings import Settings
 
 REQUESTS_END_SECONDS = 1.0
@@ -109,7 +111,8 @@ class Gateway:
         self._members = Members(
             directory,
             settings.members,
-            self._describe,
+            lambda: self._vitals.describe(),  # noqa: PLW0108  made later
+            clock=clock,
             on_forgotten=lambda: self._renewals.hurry(),  # noqa: PLW0108  made later
         )
         self.drainer = Drainer(
@@ -211,6 +214,7 @@ class Gateway:
             inputs=self._clients.inputs,
             asks=self._agents.asks,
             inbox=self._agents.desk,
+            where=Where(self.id, lambda ref: self._agents.peers.preferred(session_thing(ref))),
         )
         public = build_public_app(parts, websocket.handle, settings.server, settings.limits, rng, reading)
         gauge = Gauge(
@@ -222,6 +226,7 @@ class Gateway:
             lambda: self._agents.desk.known_lag,
             self._runs.runs,
         )
+        self._vitals = Vitals(self._describe, gauge.read, self.measures.rtt_seconds, time.monotonic)
         status = Status(self.id, gauge, self._redis.directory, time.monotonic)
         admin = build_admin_app(
             AdminApi(
@@ -230,6 +235,7 @@ class Gateway:
                 Exposition(self.measures, gauge.read).text,
                 status.report,
                 self._runs.runs.report,
+                status.cluster,
             ),
             rng,
         )
@@ -299,7 +305,7 @@ class Gateway:
             gateway=self.id,
             address=self._address,
             version=__version__,
-            state="draining" if self.drainer.is_draining else "serving",
+            state=DRAINING if self.drainer.is_draining else SERVING,
             connections=len(self.hub.connections),
             started_at_ms=self._started_at_ms,
         )

@@ -31,15 +31,18 @@ class Gauge:
 
     def read(self) -> Gauges:
         states: Counter[str] = Counter()
+        channels: Counter[str] = Counter()
         unsent_bytes = unacked_bytes = behind_messages = 0
         for connection in self.hub.connections:
             states[connection.state.value] += 1
+            channels[connection.channel.value] += 1
             unsent_bytes += connection.unsent_bytes
             unacked_bytes += connection.unacked_bytes
             behind_messages += _behind(connection)
         inbox = self.inbox()
         return Gauges(
             connections=dict(states),
+            channels=dict(channels),
             sessions=len(self.hub.sessions),
             unsent_bytes=unsent_bytes,
             unacked_bytes=unacked_bytes,
@@ -77,6 +80,11 @@ class Status:
             "members": [asdict(member) for member in members],
         }
 
+    async def cluster(self) -> dict[str, Any]:
+        """Every gateway as it described itself a moment ago, those that drain too. Raises StoreUnavailable."""
+        members = await self.directory.gateways()
+        return {"gateways": sorted((asdict(member) for member in members), key=lambda row: str(row["gateway"]))}
+
 
 def _behind(connection: Connection) -> int:
     session = connection.session
@@ -87,6 +95,7 @@ def _connection(connection: Connection, now: float) -> dict[str, Any]:
     return {
         "connection": connection.id,
         "client": connection.client,
+        "channel": connection.channel.value,
         "tenant": connection.session.ref.tenant,
         "session": connection.session.ref.session,
         "state": connection.state.value,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import structlog
 
 from gateway.domain.wire.ids import GatewayId
-from gateway.ports import Directory, GatewayRecord, StoreUnavailable
+from gateway.ports import Clock, Directory, GatewayRecord, StoreUnavailable
 from gateway.settings import MemberSettings
 
 log = structlog.get_logger()
@@ -30,11 +30,15 @@ class Members:
         directory: Directory,
         settings: MemberSettings,
         describe: Callable[[], GatewayRecord],
+        *,
+        clock: Clock,
         on_forgotten: Callable[[], None] = lambda: None,
     ) -> None:
         """`on_forgotten`: Redis knows us no more, so it may have lost our routes as well (FLUSHALL)."""
         self._on_forgotten = on_forgotten
-        self._was_known = False
+        self._clock = clock
+        self._leased_until = 0.0
+        """By our own clock; before it Redis can have forgotten us only by losing what it had."""
         self._directory = directory
         self._settings = settings
         self._describe = describe
@@ -49,15 +53,16 @@ class Members:
         """Redis away: the next one is soon. After `withdraw` nothing is announced."""
         if self._is_withdrawn:
             return
+        asked_at = self._clock()
         try:
             is_known = await self._directory.announce(self._describe(), self._settings.lease_seconds)
         except StoreUnavailable as exc:
             log.debug("announce_failed", reason=exc.reason)
             return
-        if self._was_known and not is_known:
+        if not is_known and self._clock() < self._leased_until:
             log.warning("forgotten_by_redis")
             self._on_forgotten()
-        self._was_known = True
+        self._leased_until = asked_at + self._settings.lease_seconds
 
     async def withdraw(self) -> None:
         """Leave no trace, for good. Redis away for longer than a moment: the lease ends by itself."""

@@ -1,19 +1,18 @@
-"""The live gateways as this one knows them, and for what it is preferred among them. Preference only (design.md 7)."""
+"""The gateways that serve, as this one knows them, and who is preferred for what. Preference only (design.md 7)."""
 
 import asyncio
 from typing import Final
 
 import structlog
 
-from gateway.domain.routing.rendezvous import preferred
+from gateway.domain.routing.ring import Ring
 from gateway.domain.wire.ids import GatewayId
 from gateway.ports import Directory, StoreUnavailable
 
 log = structlog.get_logger()
 
-READ_SECONDS: Final = 2.0
-"""A gateway that died leaves the list after its lease; so much later at most it is no longer preferred."""
-SERVING: Final = "serving"
+READ_SECONDS: Final = 1.0
+"""A gateway that comes or drains is seen by all within it; one that died leaves the list after its lease."""
 
 
 class Peers:
@@ -22,8 +21,13 @@ class Peers:
     def __init__(self, directory: Directory, gateway: GatewayId) -> None:
         self._directory = directory
         self._gateway = gateway
-        self._members: tuple[GatewayId, ...] = ()
+        self._ring = Ring()
         self._cache: dict[str, bool] = {}
+
+    @property
+    def members(self) -> tuple[GatewayId, ...]:
+        """In order of their names."""
+        return self._ring.members
 
     async def run(self) -> None:
         while True:
@@ -33,19 +37,25 @@ class Peers:
     async def read(self) -> None:
         """Redis away: what was known last counts."""
         try:
-            records = await self._directory.gateways()
+            names = await self._directory.serving()
         except StoreUnavailable as exc:
             log.debug("members_not_read", reason=exc.reason)
             return
-        members = tuple(sorted(record.gateway for record in records if record.state == SERVING))
-        if members != self._members:
-            self._members, self._cache = members, {}
+        if set(names) != set(self._ring.members):
+            # Placing hundreds of members takes longer than the loop may stand still.
+            ring = await asyncio.to_thread(Ring, names)
+            self._ring, self._cache = ring, {}
+            log.info("members_changed", serving=len(ring.members))
+
+    def preferred(self, thing: str) -> GatewayId | None:
+        """Who should have it, by everybody's account. None: nobody is known yet."""
+        return self._ring.owner(thing)
 
     def is_preferred(self, thing: str) -> bool:
         """`thing`: one of few, its answer is remembered while the members stay the same."""
         known = self._cache.get(thing)
         if known is None:
-            known = self._cache[thing] = preferred(self._members, thing) == self._gateway
+            known = self._cache[thing] = self.preferred(thing) == self._gateway
         return known
 
 

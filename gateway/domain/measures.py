@@ -23,6 +23,21 @@ class Histogram:
         self.total += value * times
 
 
+def quantile(bounds: tuple[float, ...], counts: list[int], share: float) -> float | None:
+    """Where `share` of the observations lie below, between two bounds in proportion; None: there are none.
+
+    Above the last bound it is the last bound: nothing more is known.
+    """
+    wanted, below = share * sum(counts), 0
+    if not wanted:
+        return None
+    for lower, upper, count in zip((0.0, *bounds), bounds, counts, strict=False):
+        if count and below + count >= wanted:
+            return lower + (upper - lower) * (wanted - below) / count
+        below += count
+    return bounds[-1]
+
+
 RTT_BOUNDS = (0.001, 0.003, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 10.0)
 LATENCY_BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.3, 1.0, 3.0, 10.0)
 RUN_BOUNDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 7200.0)
@@ -55,6 +70,8 @@ class Measures:
     gaps: Counter[str] = field(default_factory=Counter)
     """Gap frames by reason."""
     lagging_entered: int = 0
+    reads: Counter[str] = field(default_factory=Counter)
+    """Answers that hold messages, by kind: history, unchanged (304), poll."""
     connects: Counter[str] = field(default_factory=Counter)
     """Admission outcomes: accepted, the error code, or left."""
     reconnects: int = 0
@@ -135,6 +152,8 @@ class Gauges:
     is_draining: bool
     open_ingests: int = 0
     """Streams of producers."""
+    channels: dict[str, int] = field(default_factory=dict)
+    """Connections by channel."""
     ingest_unsent_bytes: int = 0
     """Of them: read and not in the log yet."""
     inbox_waiting: int = 0

@@ -6,7 +6,7 @@ A cancelled call never disturbs another one's answer (failure catalogue R25).
 
 from gateway.domain.sessions.log_state import Fork, LogState
 from gateway.ports.bus import Bus, BusListener
-from gateway.ports.directory import Authenticator, Directory, GatewayRecord, Revocations
+from gateway.ports.directory import DRAINING, SERVING, Authenticator, Directory, GatewayRecord, Revocations
 from gateway.ports.exchange import (
     DUE_SHARDS,
     Answer,
@@ -85,7 +85,9 @@ from gateway.ports.runs import (
 from gateway.ports.webhook import Posted, PostOutcome, WebhookPoster
 
 __all__ = [
+    "DRAINING",
     "DUE_SHARDS",
+    "SERVING",
     "Answer",
     "AppendOutcome",
     "AppendRefusal",

@@ -1,22 +1,38 @@
 """Members, users, tickets, revocations: small records beside the sessions; and who a token is."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from gateway.domain.access.principal import Principal
 from gateway.domain.wire.ids import GatewayId, SessionId, Tenant, UserId
 
+SERVING: Final = "serving"
+DRAINING: Final = "draining"
+
 
 @dataclass(frozen=True, slots=True)
 class GatewayRecord:
-    """What a gateway says of itself under `rr:gw:<id>`."""
+    """What a gateway says of itself under `rr:gw:<id>`. Versions run side by side: newer fields have defaults."""
 
     gateway: GatewayId
     address: str
     version: str
     state: str
+    """SERVING or DRAINING."""
     connections: int
     started_at_ms: int
+    open_runs: int = 0
+    """Streams of producers that come in here."""
+    rtt_p50_ms: float | None = None
+    """Of the pings answered in the last minute; None: there were none."""
+    rtt_p99_ms: float | None = None
+    behind_messages: int = 0
+    """In logs and not yet sent, over all connections."""
+    unsent_bytes: int = 0
+
+    @property
+    def is_serving(self) -> bool:
+        return self.state == SERVING
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +53,13 @@ class Directory(Protocol):
 
     async def withdraw(self, gateway: GatewayId) -> None: ...
 
-    async def gateways(self) -> list[GatewayRecord]: ...
+    async def gateways(self) -> list[GatewayRecord]:
+        """All that live, those that drain too. One call for each: for people and rare events."""
+        ...
+
+    async def serving(self) -> list[GatewayId]:
+        """Those that take new clients. One call."""
+        ...
 
     async def note_user_session(self, tenant: Tenant, user: UserId, session: SessionId, lease_seconds: float) -> None:
         """Written before the claim; readers verify."""
@@ -66,4 +88,4 @@ class Authenticator(Protocol):
         ...
 
 
-__all__ = ["Authenticator", "Directory", "GatewayRecord", "Revocations"]
+__all__ = ["DRAINING", "SERVING", "Authenticator", "Directory", "GatewayRecord", "Revocations"]

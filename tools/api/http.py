@@ -267,6 +267,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         TicketRequest,
         {"ticket": "9dZ...", "expires_in_seconds": 30.0},
     ),
+    Endpoint(
+        "get",
+        "/v1/where/{session}",
+        "Which gateway is preferred for a session; every other one serves it as well",
+        "subscribe or publish",
+        None,
+        {"session": "chat-42", "gateway": "gw-1-3f9a1c77e2b05d84", "is_here": False},
+    ),
     Endpoint("post", "/v1/revocations", "Revoke tokens", "admin", Revocation, {"revoked": True}),
     Endpoint(
         "get",

@@ -23,7 +23,7 @@ class Readiness(Protocol):
 
 
 class AdminApi:
-    """Handlers of one gateway. `expose` gives the metrics; `status` and `runs` what the paths of their names answer."""
+    """Handlers of one gateway. `expose` gives the metrics; `status`, `cluster` and `runs` what the paths of their names answer."""
 
     def __init__(
         self,
@@ -32,11 +32,13 @@ class AdminApi:
         expose: Callable[[], bytes],
         status: Callable[[], Awaitable[Mapping[str, Any]]],
         runs: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
+        cluster: Callable[[], Awaitable[Mapping[str, Any]]] | None = None,
     ) -> None:
         self._access = access
         self._readiness = readiness
         self._expose = expose
         self._status = status
+        self._cluster = cluster
         self._runs = runs
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -45,6 +47,8 @@ class AdminApi:
         router.add_get("/metrics", self.metrics)
         router.add_get("/admin/status", self.status)
         router.add_get("/admin/runs", self.runs)
+        if self._cluster is not None:
+            router.add_get("/admin/cluster", self.cluster)
 
     async def live(self, _request: web.Request) -> web.Response:
         """Says only that the event loop turns: neither Redis nor a drain is a reason to be killed (K05, K07)."""
@@ -61,6 +65,11 @@ class AdminApi:
         principal = await self._access.authenticate(bearer_token(request))
         require_scope(principal, Scope.ADMIN)
         return json_response(await self._status())
+
+    async def cluster(self, request: web.Request) -> web.Response:
+        principal = await self._access.authenticate(bearer_token(request))
+        require_scope(principal, Scope.ADMIN)
+        return json_response({} if self._cluster is None else await self._cluster())
 
     async def runs(self, request: web.Request) -> web.Response:
         principal = await self._access.authenticate(bearer_token(request))

@@ -11,7 +11,7 @@ from gateway.domain.streams.run_options import StreamRequest, TokensRequest
 from gateway.domain.streams.segment import SegmentOptions
 from gateway.domain.wire.entry import Item
 from gateway.domain.wire.errors import ErrorCode, RelayError
-from gateway.domain.wire.ids import ClientId, ProducerName, RunId, SessionId, SessionRef, UserId
+from gateway.domain.wire.ids import ClientId, GatewayId, ProducerName, RunId, SessionId, SessionRef, UserId
 from gateway.ports import Appended, Order, ProducerRef, Registered, RunInfo, SessionInfo
 from gateway.settings import KeptSettings
 
@@ -170,6 +170,13 @@ class UserPush(Protocol):
     ) -> Sequence[Delivery]: ...
 
 
+class Where(NamedTuple):
+    """Who this gateway is, and whom the ring prefers for a session."""
+
+    gateway: GatewayId
+    prefer: Callable[[SessionRef], GatewayId | None]
+
+
 class PublicParts(NamedTuple):
     access: Access
     ingest: Ingest
@@ -183,6 +190,7 @@ class PublicParts(NamedTuple):
     inputs: Inputs | None = None
     asks: Asks | None = None
     inbox: InboxDesk | None = None
+    where: Where | None = None
 
 
 __all__ = [
@@ -197,4 +205,5 @@ __all__ = [
     "Ticket",
     "Tokens",
     "UserPush",
+    "Where",
 ]

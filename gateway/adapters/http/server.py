@@ -19,6 +19,7 @@ from gateway.adapters.http.protocol import HttpProtocol
 from gateway.adapters.http.runs_api import RunsApi
 from gateway.adapters.http.tickets import TicketsApi
 from gateway.adapters.http.users import UsersApi
+from gateway.adapters.http.where import WhereApi
 from gateway.settings import LimitSettings, ServerSettings
 
 BACKLOG = 2_048
@@ -54,6 +55,8 @@ def build_public_app(
         AsksApi(parts.access, parts.asks, limits).add_routes(app.router)
     if parts.inbox is not None:
         InboxApi(parts.access, parts.inbox, limits).add_routes(app.router)
+    if parts.where is not None:
+        WhereApi(parts.access, parts.where.gateway, parts.where.prefer).add_routes(app.router)
     UsersApi(parts.access, parts.user_push, limits, parts.kept).add_routes(app.router)
     TicketsApi(parts.access).add_routes(app.router)
     return app

@@ -44,6 +44,10 @@ class FakeDirectory:
         self._check()
         return self.records
 
+    async def serving(self) -> list[GatewayId]:
+        self._check()
+        return [record.gateway for record in self.records if record.is_serving]
+
     async def withdraw(self, gateway: GatewayId) -> None:
         self._check()
 

@@ -45,7 +45,13 @@ class Scene:
         self.directory = Directory()
         self.connections = 0
         self.forgotten = 0
-        self.members = Members(self.directory.as_directory(), SETTINGS, self.describe, self.forget)
+        self.members = Members(
+            self.directory.as_directory(),
+            SETTINGS,
+            self.describe,
+            clock=lambda: asyncio.get_running_loop().time(),
+            on_forgotten=self.forget,
+        )
         self.owner = TaskOwner()
 
     def forget(self) -> None:
