@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from gateway import __version__
 from gateway.adapters.auth import TokenAuthenticator, load_key_ring
+from gateway.adapters.http import history as messages
 from gateway.adapters.http import sse
 from gateway.adapters.http.admin import AdminApi
 from gateway.adapters.http.admission import Admission
@@ -28,6 +29,7 @@ from gateway.core.door import Door
 from gateway.core.drainer import Drainer
 from gateway.core.gauges import Gauge, Status
 from gateway.core.heartbeats import Heartbeats
+from gateway.core.history import History
 from gateway.core.hub import Hub
 from gateway.core.ingest import Ingest
 from gateway.core.members import Members, new_gateway_id
@@ -201,7 +203,13 @@ class Gateway:
             rng=rng,
         )
         websocket = WebSocketEndpoint(admission, server=settings.server, limits=settings.limits)
-        reading = {sse.PATH: sse.SseEndpoint(admission, liveness=settings.liveness).handle}
+        history = History(
+            self._access, self._redis.store, self._redis.runs, self.hub.shared, self.hub.resume.budget, self.measures
+        )
+        reading = {
+            sse.PATH: sse.SseEndpoint(admission, liveness=settings.liveness).handle,
+            messages.PATH: messages.MessagesEndpoint(admission, history).handle,
+        }
         parts = PublicParts(
             self._access,
             self._ingest,

@@ -89,6 +89,11 @@ class Connection(Standing):
         return self.state in CATCHING_UP and not self._room.is_paused
 
     @property
+    def is_further_poll(self) -> bool:
+        """It goes on where another long poll of the client ended, which was told what is told at the beginning."""
+        return self.channel is Channel.POLL and self.replaces is not None
+
+    @property
     def read_seq(self) -> int:
         """The log is read on after it: a stretch of cut messages is written when its end is known."""
         pending = None if self.cuts is None else self.cuts.pending

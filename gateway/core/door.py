@@ -17,12 +17,13 @@ from gateway.core.hub import Hub
 from gateway.core.pauses import Pauses
 from gateway.core.plugged import StateKeeper
 from gateway.core.tasks import TaskOwner
+from gateway.core.turns import Turns
 from gateway.core.visit import Speech, Visit, read_auth, refusal_payload
 from gateway.domain.access.principal import Principal
 from gateway.domain.access.rules import not_found
 from gateway.domain.measures import Measures
 from gateway.domain.sessions.liveness import Liveness
-from gateway.domain.wire.connect import ConnectRequest
+from gateway.domain.wire.connect import Channel, ConnectRequest
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.frames import control_frame
 from gateway.domain.wire.ids import ConnectionId, GatewayId, SessionRef
@@ -42,8 +43,6 @@ from gateway.settings import LivenessSettings, RetentionSettings, ServerSettings
 
 log = structlog.get_logger()
 
-HANDSHAKE_WAIT_SECONDS = 5.0
-"""How long a connect may wait for its turn; then it is better off elsewhere."""
 RELEASE_ATTEMPTS = 8
 """About three seconds."""
 GIVE_BACK_ATTEMPTS = 30
@@ -90,7 +89,7 @@ class Door:
         self._refusal = refusal
         self._states = states
         self.speech = speech
-        self._handshakes = asyncio.Semaphore(server.max_handshakes)
+        self._turns = Turns(server.max_handshakes)
         self._places_taken = 0
 
     # ---- caps ------------------------------------------------------------------------------------------------
@@ -131,31 +130,14 @@ class Door:
         that were given up long ago: a claim would supersede the connection that the same client has elsewhere by now.
         """
         ref = await self._access.subscriber(principal, request.session)
-        await self._wait_for_turn()
+        await self._turns.take(is_return=request.is_return)
         try:
             if (refusal := self._refusal()) is not None:  # a drain began while this one waited, or sent its token
                 raise refusal
             async with self._hub.resume.budget.share(self._hub.resume.page_bytes):
                 return await self._claim(ref, request, principal, check_present)
         finally:
-            self._handshakes.release()
-
-    async def _wait_for_turn(self) -> None:
-        if not self._handshakes.locked():
-            await self._handshakes.acquire()
-            return
-        await self._take_turn()
-
-    async def _take_turn(self) -> None:
-        """Raises RelayError when it does not come in time. No timer while there is no queue."""
-        if not self._handshakes.locked():
-            await self._handshakes.acquire()
-            return
-        try:
-            async with asyncio.timeout(HANDSHAKE_WAIT_SECONDS):
-                await self._handshakes.acquire()
-        except TimeoutError:
-            raise RelayError(ErrorCode.BUSY, "too many clients are connecting, try again") from None
+            self._turns.give_back()
 
     async def _claim(
         self, ref: SessionRef, request: ConnectRequest, principal: Principal, check_present: Callable[[], None]
@@ -229,7 +211,7 @@ class Door:
     def begin(self, connection: Connection, claimed: Claimed, bare_seq: int | None) -> None:
         self._hub.opened(connection)
         resumed = self._hub.resume.begin(connection, claimed, bare_seq)
-        if self._states is not None:
+        if self._states is not None and not connection.is_further_poll:
             self._states.ask(connection, resumed)
 
     async def renew(self, connection: Connection, token: str) -> None:
@@ -248,14 +230,16 @@ class Door:
         """False: it does not read what it asks for."""
         return connection.unsent_bytes <= self._hub.shared.limits.unsent_bytes
 
-    def end(self, connection: Connection, reason: str) -> None:
-        """The link has ended, or never came to be."""
-        was_live = connection.was_live
+    def end(self, connection: Connection, reason: str) -> "asyncio.Task[None] | None":
+        """The link has ended, or never came to be. Returns what lets the route go, where there is one to let go."""
+        # A poll that ends before it saw the head has done what it was for: no older connection takes the route back.
+        was_live = connection.was_live or connection.channel is Channel.POLL
         route = connection.as_route()
         connection.end(reason)
         self._hub.detach(connection)
-        if not connection.is_fenced:
-            self._owner.clean_up("release", self._release(connection, route, was_live=was_live))
+        if connection.is_fenced:
+            return None
+        return self._owner.clean_up("release", self._release(connection, route, was_live=was_live))
 
     async def _release(
         self, connection: Connection, route: RenewClient, *, was_live: bool, attempts: int = RELEASE_ATTEMPTS

@@ -3,7 +3,8 @@
 Must never close for a message that is merely wrong: that is answered by an `error` frame. Called by the endpoint.
 """
 
-from typing import Any, NamedTuple, Protocol
+import asyncio
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -13,8 +14,10 @@ from gateway.domain.measures import Measures
 from gateway.domain.wire.cursor import MAX_SEQ
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.frames import error_payload
+from gateway.domain.wire.ids import ConnectionId
 from gateway.ports import Claimed, Clock, Link, StoreUnavailable
 
+LEAVE_SECONDS: Final = 1.0
 _decode = msgspec.json.Decoder().decode
 
 
@@ -44,7 +47,7 @@ class Host(Protocol):
 
     async def renew(self, connection: Connection, token: str) -> None: ...
 
-    def end(self, connection: Connection, reason: str) -> None: ...
+    def end(self, connection: Connection, reason: str) -> "asyncio.Task[None] | None": ...
 
     def may_answer(self, connection: Connection) -> bool: ...
 
@@ -70,6 +73,19 @@ class Visit:
         self._bare_seq = bare_seq
 
     @property
+    def connection_id(self) -> ConnectionId:
+        return self._connection.id
+
+    @property
+    def is_further_poll(self) -> bool:
+        return self._connection.is_further_poll
+
+    @property
+    def head(self) -> int:
+        """Of the session's log, as far as anything told this gateway."""
+        return self._connection.session.head_seen
+
+    @property
     def is_ending(self) -> bool:
         """Nothing that arrives matters any more."""
         return self._connection.is_ending
@@ -83,6 +99,12 @@ class Visit:
     def end(self, reason: str) -> None:
         """The socket has ended, or never came to be: the place in the hub and the route go."""
         self._host.end(self._connection, reason)
+
+    async def leave(self, reason: str) -> None:
+        """The same; returns when the route is gone, or after a second: then it goes a little later."""
+        task = self._host.end(self._connection, reason)
+        if task is not None:
+            await asyncio.wait([task], timeout=LEAVE_SECONDS)
 
     def refuse(self, error: RelayError) -> None:
         """Say why, and close with the error's code."""

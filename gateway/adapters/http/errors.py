@@ -108,7 +108,8 @@ def border(origins: Origins | None, rng: random.Random) -> Any:
 
 def cors_of(request: web.Request) -> Mapping[str, str]:
     """Headers for an answer that its handler sends by itself; all others get them here."""
-    return request.get(_CORS, {})
+    headers: Mapping[str, str] = request.get(_CORS, {})
+    return headers
 
 
 def _route(request: web.Request) -> str:

@@ -6,6 +6,7 @@ from typing import Protocol
 from gateway.domain.access.principal import Principal
 from gateway.domain.wire.connect import ConnectRequest
 from gateway.domain.wire.errors import RelayError
+from gateway.domain.wire.ids import ConnectionId
 from gateway.ports import Link
 
 
@@ -21,6 +22,15 @@ class Visit(Protocol):
     """core/visit.py: one client's connection from its claim to its end."""
 
     @property
+    def connection_id(self) -> ConnectionId: ...
+
+    @property
+    def is_further_poll(self) -> bool: ...
+
+    @property
+    def head(self) -> int: ...
+
+    @property
     def is_ending(self) -> bool: ...
 
     def begin(self, link: Link) -> None: ...
@@ -34,6 +44,10 @@ class Visit(Protocol):
     def on_binary(self) -> None: ...
 
     def end(self, reason: str) -> None: ...
+
+    async def leave(self, reason: str) -> None:
+        """`end`, and a short wait until the route is gone."""
+        ...
 
 
 class Door(Protocol):

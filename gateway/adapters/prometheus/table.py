@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from gateway.domain.sessions.position import GapReason
 from gateway.domain.sessions.states import State
+from gateway.domain.wire.connect import Channel
 from gateway.domain.wire.errors import ErrorCode
 from gateway.ports import EndedBy
 
@@ -53,6 +54,7 @@ def _histogram(name: str, text: str, source: str) -> Metric:
 _ERRORS = tuple(code.value for code in ErrorCode)
 _ENDS = tuple(reason.value for reason in EndedBy)
 _CLOSES = (
+    "answered",
     "client",
     "deleted",
     "drain",
@@ -77,6 +79,7 @@ _SWEEPS = ("ok", "absent", "failed", "abandoned", "expired", "released", "gap", 
 
 METRICS: tuple[Metric, ...] = (
     _gauge("connections", "Open client connections.", "connections", "state", tuple(state.value for state in State)),
+    _gauge("channels", "The same by channel.", "channels", "channel", tuple(channel.value for channel in Channel)),
     _gauge("sessions", "Sessions with a connection here.", "sessions"),
     _gauge("unsent_bytes", "Bytes written to sockets that the kernel has not taken.", "unsent_bytes"),
     _gauge("unacked_bytes", "Bytes sent and not acknowledged, of clients that acknowledge.", "unacked_bytes"),
@@ -96,6 +99,13 @@ METRICS: tuple[Metric, ...] = (
         "connects",
         "outcome",
         ("accepted", *_ERRORS, "left", OTHER),
+    ),
+    _counter(
+        "reads",
+        "Answers of `GET .../messages`, by kind: history, unchanged (304, counted as history, too), poll.",
+        "reads",
+        "kind",
+        ("history", "unchanged", "poll", OTHER),
     ),
     _counter("reconnects", "Connects that brought a cursor or a retry count.", "reconnects"),
     _counter("closes", "Ended connections by reason.", "closes", "reason", _CLOSES),

@@ -9,8 +9,9 @@ import msgspec
 
 from gateway.domain.wire.cursor import Line
 
-_TEXT: Final = b'{"type":"text","seq":'
+_TEXT: Final = b'{"type":"text",'
 _FIRST_SEQ: Final = b'"first_seq":'
+_SEQ: Final = b'"seq":'
 _MAX_DIGITS: Final = 16
 _MOVING: Final = frozenset({"welcome", "gap", "forked", "snapshot"})
 """Control kinds whose `cursor` is the client's position. Others may have a field of that name: hooks make frames."""
@@ -55,10 +56,11 @@ class Envelopes:
         if b"\n" in data or b"\r" in data:
             data = data.replace(b"\r", b" ").replace(b"\n", b" ")  # between tokens: in texts they are escaped
         if data.startswith(_TEXT):
-            start = len(_TEXT)
-            end = data.index(b",", start, start + _MAX_DIGITS + 1)
-            seq = int(data[start:end])
-            return Envelope(data, "", f"{self._line}.{seq}", seq - _first_seq(data, end + 1, seq) + 1)
+            at, first_seq = len(_TEXT), None
+            if data.startswith(_FIRST_SEQ, at):
+                first_seq, at = _number(data, at + len(_FIRST_SEQ))
+            seq, _ = _number(data, at + len(_SEQ))
+            return Envelope(data, "", f"{self._line}.{seq}", 1 if first_seq is None else seq - first_seq + 1)
         payload = _decode(data).payload
         kind, cursor = payload.kind, payload.cursor if payload.kind in _MOVING else None
         if cursor is not None:
@@ -72,11 +74,10 @@ class Envelopes:
         self._line = line.decode()
 
 
-def _first_seq(data: bytes, at: int, seq: int) -> int:
-    if not data.startswith(_FIRST_SEQ, at):
-        return seq
-    at += len(_FIRST_SEQ)
-    return int(data[at : data.index(b",", at, at + _MAX_DIGITS + 1)])
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """The digits there, and where the next field begins."""
+    end = data.index(b",", at, at + _MAX_DIGITS + 1)
+    return int(data[at:end]), end + 1
 
 
 __all__ = ["Envelope", "Envelopes"]

@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from gateway.core.access import Access
-from gateway.core.door import GIVE_BACK_ATTEMPTS, HANDSHAKE_WAIT_SECONDS, RELEASE_ATTEMPTS, Door
+from gateway.core.door import GIVE_BACK_ATTEMPTS, RELEASE_ATTEMPTS, Door
+from gateway.core.turns import WAIT_SECONDS
 from gateway.core.visit import Speech
 from gateway.domain.access.principal import EVERYBODY, Principal, Scope
 from gateway.domain.wire.close_codes import CloseCode
@@ -254,7 +255,7 @@ async def test_a_connect_waits_for_its_turn_and_not_for_ever() -> None:
             await door_.enter(REQUEST, EVERYBODY)
 
         assert caught.value.code is ErrorCode.BUSY
-        assert asyncio.get_running_loop().time() - began == pytest.approx(HANDSHAKE_WAIT_SECONDS, abs=0.1)
+        assert asyncio.get_running_loop().time() - began == pytest.approx(WAIT_SECONDS, abs=0.1)
         records.gate.set()
         (await first).end("lost")
 

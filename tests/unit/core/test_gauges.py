@@ -8,6 +8,7 @@ from gateway.core.hub import Hub
 from gateway.core.ingest import Ingest
 from gateway.domain.measures import Gauges
 from gateway.domain.sessions.states import State
+from gateway.domain.wire.connect import Channel
 from gateway.domain.wire.ids import GatewayId, SessionId, SessionRef, Tenant
 from gateway.ports import GatewayRecord
 from tests.unit.core.fake_directory import FakeDirectory
@@ -19,9 +20,18 @@ class Socket(SimpleNamespace):
     __hash__ = object.__hash__
 
 
-def connection(ident: str, state: State = State.LIVE, *, line: bytes = b"e.f", sent: int = 10, age: float = 0) -> Any:
+def connection(
+    ident: str,
+    state: State = State.LIVE,
+    *,
+    line: bytes = b"e.f",
+    sent: int = 10,
+    age: float = 0,
+    channel: Channel = Channel.WEBSOCKET,
+) -> Any:
     return Socket(
         id=ident,
+        channel=channel,
         client=f"client-{ident}",
         state=state,
         session=SESSION,
@@ -48,8 +58,9 @@ def test_gauges_count_what_is_there() -> None:
     lagging = connection("a", State.LAGGING, sent=4)
     other_line = connection("b", State.RECOVERING, line=b"e.older", sent=2)
 
-    assert gauge(lagging, other_line, connection("c")).read() == Gauges(
+    assert gauge(lagging, other_line, connection("c", channel=Channel.SSE)).read() == Gauges(
         connections={"lagging": 1, "recovering": 1, "live": 1},
+        channels={"websocket": 2, "sse": 1},
         sessions=1,
         unsent_bytes=300,
         unacked_bytes=21,

@@ -1,0 +1,107 @@
+"""The long poll: a connection that ends with its first answer (protocol.md 3), for where no stream passes.
+
+Must never leave a claim or a place behind. Called by the messages endpoint.
+"""
+
+import asyncio
+from contextlib import suppress
+from typing import Final
+
+import structlog
+from aiohttp import hdrs, web
+
+from gateway.adapters.http.admission import Admission, ClientLeft, check_present
+from gateway.adapters.http.poll_link import PollLink
+from gateway.adapters.http.poll_params import MessagesParams, messages_body
+from gateway.adapters.http.protocol import HttpProtocol
+from gateway.adapters.http.ws_parts import Visit
+from gateway.domain.wire.errors import RelayError
+from gateway.ports import StoreUnavailable
+
+log = structlog.get_logger()
+
+LINGER_SECONDS: Final = 0.03
+"""What comes right after the first message goes with it."""
+SNAPSHOT_SECONDS: Final = 10.0
+"""A snapshot that was begun is waited for: half of one is worth nothing, and the next poll would begin it again."""
+
+
+class PollEndpoint:
+    """One per gateway."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+
+    async def answer(self, request: web.Request, params: MessagesParams) -> web.Response:
+        """Raises RelayError, StoreUnavailable."""
+        asked = params.connect.request
+        try:
+            self._admission.door.check()
+            principal = await self._admission.identify(request, params.connect)
+            visit = await self._admission.enter(request, asked, principal)
+        except ClientLeft as exc:
+            self._admission.count(exc)
+            return web.Response()  # goes nowhere
+        except (RelayError, StoreUnavailable) as exc:
+            self._admission.count(exc)
+            raise
+        self._admission.measures.connects["accepted"] += 1
+        link = PollLink(params.limit, is_further=visit.is_further_poll)
+        try:
+            reason = await self._gather(request, visit, link, params.wait_seconds)
+        except BaseException:
+            link.end()
+            visit.end("fault")
+            self._admission.door.leave()
+            raise
+        head = visit.head
+        link.end()
+        try:
+            # Before the answer: the client's next poll may be faster than our release, and would be a take-over.
+            await visit.leave(reason)
+        finally:
+            self._admission.door.leave()
+        self._admission.measures.reads["poll"] += 1
+        cursor = link.cursor or (None if asked.cursor is None else str(asked.cursor))
+        seq = int(cursor.rpartition(".")[2]) if cursor is not None else head
+        body = messages_body(
+            link.frames,
+            connection=visit.connection_id,
+            cursor=cursor,
+            head=max(head, seq),
+            has_more=seq < head and link.close_as is None,
+            close=link.close_as,
+        )
+        return web.Response(
+            body=body, content_type="application/json", headers={hdrs.CACHE_CONTROL: "no-store, no-transform"}
+        )
+
+    async def _gather(self, request: web.Request, visit: Visit, link: PollLink, seconds: float) -> str:
+        """Returns why it ended."""
+        protocol = request.protocol
+        if isinstance(protocol, HttpProtocol):
+            protocol.sink = link.look
+        try:
+            visit.begin(link)
+            link.begun()
+            await _until(link.something, seconds)
+            await _until(link.full, LINGER_SECONDS)
+            deadline = asyncio.get_running_loop().time() + SNAPSHOT_SECONDS
+            while link.is_in_snapshot and not link.full.is_set() and asyncio.get_running_loop().time() < deadline:
+                await _until(link.full, LINGER_SECONDS)
+            with suppress(ClientLeft):
+                check_present(request)
+                return "answered"
+            return "lost"
+        finally:
+            if isinstance(protocol, HttpProtocol):
+                protocol.sink = None
+
+
+async def _until(event: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+
+
+__all__ = ["LINGER_SECONDS", "PollEndpoint"]
