@@ -137,8 +137,8 @@ async def scene(settings: DrainSettings = SETTINGS) -> AsyncIterator[Scene]:
             state = "draining" if made.drainer.is_draining else "serving"
             return GatewayRecord(GATEWAY, "127.0.0.1:1", "0", state, len(it.hub.connections), 0)
 
-        members = Members(directory.as_directory(), MemberSettings(), describe)
         clock = asyncio.get_running_loop().time
+        members = Members(directory.as_directory(), MemberSettings(), describe, clock=clock)
         drainer = Drainer(it.hub, members, settings, it.owner, clock, random.Random(1))
         made = Scene(it, directory, members, drainer)
         yield made
