@@ -270,8 +270,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "get",
         "/v1/where/{session}",
-        "Which gateway is preferred for a session; every other one serves it as well",
-        "subscribe or publish",
+        "Which gateway is preferred for a session; every other one serves it as well. Scope `publish` will do, too",
+        "subscribe",
         None,
         {"session": "chat-42", "gateway": "gw-1-3f9a1c77e2b05d84", "is_here": False},
     ),

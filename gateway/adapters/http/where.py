@@ -25,7 +25,7 @@ class WhereApi:
     async def where(self, request: web.Request) -> web.Response:
         """For whoever may read the session, or publish into it."""
         principal = await self._access.authenticate(bearer_token(request))
-        may = self._access.member if principal.has(Scope.SUBSCRIBE) else self._access.publisher
+        may = self._access.publisher if principal.has(Scope.PUBLISH) else self._access.member
         ref = await may(principal, session_of(request))
         preferred = self._prefer(ref)
         return json_response({"session": ref.session, "gateway": preferred, "is_here": preferred == self._gateway})

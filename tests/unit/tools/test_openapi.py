@@ -14,7 +14,7 @@ from aiohttp import web
 from multidict import MultiDict
 
 from gateway.adapters.http import asks_api, control_api, inbox_api, producer_api, push_body, runs_query, tickets, users
-from gateway.adapters.http.parts import PublicParts
+from gateway.adapters.http.parts import PublicParts, Where
 from gateway.adapters.http.server import Listener, build_public_app
 from gateway.adapters.http.ws_params import read_params
 from gateway.core.inbox import InboxDesk
@@ -22,7 +22,7 @@ from gateway.core.user_push import UserPush
 from gateway.domain.exchange.ask import Who as AskWho
 from gateway.domain.exchange.control import KINDS, echo_of, read_control
 from gateway.domain.wire.errors import RelayError
-from gateway.domain.wire.ids import ClientId
+from gateway.domain.wire.ids import ClientId, GatewayId
 from gateway.settings import LimitSettings, ServerSettings
 from tests.unit.adapters.http.serving import AUTH, serving
 from tests.unit.adapters.http.test_producer_api import token
@@ -73,6 +73,7 @@ def _whole_app(access: Any) -> web.Application:
         inputs=unused,
         asks=unused,
         inbox=InboxDesk(*[unused] * 6),
+        where=Where(GatewayId("gw"), unused),
     )
     return build_public_app(parts, _no_websocket, ServerSettings(), LimitSettings(), random.Random(1))
 
