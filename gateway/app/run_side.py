@@ -59,7 +59,7 @@ class RunSide:
             ticker=Ticker(clock),
         )
         self.runs = Runs(parts)
-        self.tokens = Tokens(parts, self.runs.opener, rng)
+        self.tokens = Tokens(parts, self.runs, rng)
         self._keeper = Keeper(
             parts,
             self.runs,

@@ -97,6 +97,7 @@ def tokens_request(
         options=RunOptions(None, segment_options(query, default)),
         text=text,
         is_thinking=body.thinking is not None,
+        count=len(given[0]) if isinstance(given[0], list) else 1,
         offset=body.offset,
         epoch=body.epoch,
         owner=_owner(query),

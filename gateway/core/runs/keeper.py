@@ -16,6 +16,7 @@ from gateway.core.runs import failures
 from gateway.core.runs.open_ingest import OpenIngest
 from gateway.core.runs.parts import RunParts
 from gateway.core.runs.runs import HeldIngest, Runs
+from gateway.core.runs.token_runs import TokenRun
 from gateway.domain.exchange.items import ItemKind, encode_item, run_item_id
 from gateway.domain.wire.errors import RelayError
 from gateway.ports import Bus, Clock, Inbox, RunRefusal, RunRefused, StoreUnavailable
@@ -67,6 +68,9 @@ class Keeper:
                 self._parts.owner.start("run-renewal", self._renew(ingest))
             self._tell_rhythm(ingest, now)
             self._check_viewers(held, now)
+        self._runs.by_tokens.forget_silent(now)
+        for run in self._runs.by_tokens:
+            self._tell_rhythm(run, now)
         if self._revoked is not None and self._runs.open and not self._is_judging:
             self._is_judging = True
             self._parts.owner.start("run-revocations", self._end_revoked(self._revoked))
@@ -83,12 +87,12 @@ class Keeper:
         finally:
             self._is_judging = False
 
-    def _tell_rhythm(self, ingest: OpenIngest, now: float) -> None:
-        rhythm = ingest.figures.tempo.rhythm(now)
-        if rhythm is None or not ingest.watching:
+    def _tell_rhythm(self, run: OpenIngest | TokenRun, now: float) -> None:
+        rhythm = run.figures.tempo.rhythm(now)
+        if rhythm is None or not run.watching:
             return
-        notice = rhythm_notice(ingest.ref.key, ingest.run, rhythm)
-        for gateway in ingest.watching:
+        notice = rhythm_notice(run.ref.key, run.run, rhythm)
+        for gateway in run.watching:
             self._bus.publish(gateway, notice)
 
     def _check_viewers(self, held: HeldIngest, now: float) -> None:

@@ -17,6 +17,7 @@ from gateway.core.runs.open_ingest import OpenIngest
 from gateway.core.runs.opening import Opener, Place, is_stale, refusal_of
 from gateway.core.runs.parts import RunParts
 from gateway.core.runs.reports import end_fields, placed
+from gateway.core.runs.token_runs import TokenRuns
 from gateway.domain.streams.pieces import EndReason, StreamEnd
 from gateway.domain.streams.run_options import RunOptions, StreamRequest, options_of
 from gateway.domain.wire.errors import ErrorCode, RelayError
@@ -29,7 +30,7 @@ log = structlog.get_logger()
 
 
 MAX_RECENT: Final = 32
-"""Ingests that are reported after their end."""
+"""Runs that are reported after their end here."""
 MAX_OPEN: Final = 2_000
 """Streams at once; each may hold some 150 KiB while Redis is away."""
 
@@ -50,6 +51,7 @@ class Runs:
         self._parts = parts
         self.opener = Opener(parts)
         self.open: dict[tuple[SessionKey, RunId], HeldIngest] = {}
+        self.by_tokens = TokenRuns(parts.measures, parts.settings.lease_seconds)
         self._recent: deque[dict[str, Any]] = deque(maxlen=MAX_RECENT)
         self._is_draining = False
         self._nobody = asyncio.Event()
@@ -61,11 +63,13 @@ class Runs:
         return sum(held.ingest.unsent_bytes for held in self.open.values())
 
     def report(self) -> list[dict[str, Any]]:
-        """Open ingests for an operator, the oldest first; then those that ended lately, the last one first."""
+        """Open runs for an operator, the oldest first; then those that ended here lately, the last one first."""
         now = self._parts.clock()
+        self.by_tokens.forget_silent(now)
         recent = [{**row, "ended_seconds": round(now - row["ended_seconds"], 1)} for row in self._recent]
-        rows = [_described(held, now) for held in self.open.values()] + recent
-        return [{"gateway": self._parts.gateway, **row} for row in rows]
+        rows = [_described(held, now) for held in self.open.values()] + [run.row(now) for run in self.by_tokens]
+        rows.sort(key=lambda row: -row["age_seconds"])
+        return [{"gateway": self._parts.gateway, **row} for row in rows + recent]
 
     # ---- streams ---------------------------------------------------------------------------------------------------
 
@@ -138,6 +142,13 @@ class Runs:
         held = self.open.get((key, run))
         if held is not None:
             held.ingest.stop(failures.run_stopped(end_body))
+        self.ended_by_tokens(key, run, str(failures.end_of(end_body).get("reason")))
+
+    def ended_by_tokens(self, key: SessionKey, run: RunId, reason: str) -> None:
+        """Whether or not it was seen here."""
+        now = self._parts.clock()
+        if (ended := self.by_tokens.end(key, run, now)) is not None:
+            self._recent.appendleft(ended.row(now, reason) | {"ended_seconds": now})
 
     async def drain(self, deadline_seconds: float) -> None:
         """Every open ingest ends with the place from which its producer goes on elsewhere; new ones are refused."""
@@ -184,6 +195,7 @@ class Runs:
         while pipeline.has_batch:
             await appends.append(pipeline.take_batch(), None)
         self._parts.measures.runs_ended[reason.value] += 1
+        self.ended_by_tokens(ref.key, run, reason.value)
         return {"run": run, **fields, **({} if appends.last is None else placed(appends.last))}
 
     async def cancel(self, ref: SessionRef, run: RunId, by: str, note: str | None) -> dict[str, Any]:
@@ -249,24 +261,17 @@ class Runs:
 
 
 def _described(held: HeldIngest, now: float) -> dict[str, Any]:
-    ingest, tempo = held.ingest, held.ingest.figures.tempo
-    rate, dialect = tempo.tokens_per_second(), held.request.options.dialect
+    ingest, dialect = held.ingest, held.request.options.dialect
     return {
         "tenant": ingest.ref.tenant,
         "session": ingest.ref.session,
         "run": ingest.run,
         "epoch": ingest.epoch,
         "dialect": None if dialect is None else dialect.value,
-        "age_seconds": round(now - ingest.opened_at, 1),
-        "silent_seconds": round(now - tempo.last_at, 1),
-        "tokens": tempo.tokens,
-        "tokens_per_second": None if rate is None else round(rate, 1),
-        "first_token_seconds": ingest.figures.first_token_seconds,
-        "stalls": tempo.stalls,
+        **ingest.figures.row(now),
         "input_bytes": ingest.input_bytes,
         "text_bytes": ingest.text_bytes,
         "unsent_bytes": ingest.unsent_bytes,
-        "longest_gap_seconds": round(tempo.longest_gap_seconds, 3),
         "is_watched": ingest.unwatched_since is None,
         "state": ingest.state,
     }

@@ -1,4 +1,6 @@
-"""How one stream's tokens come, counted into the gateway's histograms. Called for every chunk: it must be cheap."""
+"""How one run's tokens come, counted into the gateway's histograms. Called for every chunk: it must be cheap."""
+
+from typing import Any
 
 from gateway.domain.measures import Measures
 from gateway.domain.streams.pieces import EndReason
@@ -34,9 +36,26 @@ class TokenFigures:
     def on_end(self, reason: EndReason, now: float) -> None:
         """Its `run_end` is in the log."""
         self._measures.runs_ended[reason.value] += 1
+        self.close(now)
+
+    def close(self, now: float) -> None:
+        """It has ended, and its end was counted."""
         self._measures.run_seconds.observe(now - self.began_at)
         if (rate := self.tempo.tokens_per_second()) is not None:
             self._measures.tokens_per_second.observe(rate)
+
+    def row(self, now: float) -> dict[str, Any]:
+        """For an operator."""
+        tempo, rate = self.tempo, self.tempo.tokens_per_second()
+        return {
+            "age_seconds": round(now - self.began_at, 1),
+            "silent_seconds": round(now - tempo.last_at, 1),
+            "tokens": tempo.tokens,
+            "tokens_per_second": None if rate is None else round(rate, 1),
+            "first_token_seconds": self.first_token_seconds,
+            "stalls": tempo.stalls,
+            "longest_gap_seconds": round(tempo.longest_gap_seconds, 3),
+        }
 
 
 __all__ = ["TokenFigures"]

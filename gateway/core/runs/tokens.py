@@ -16,10 +16,11 @@ import structlog
 from gateway.core.runs import failures
 from gateway.core.runs.appends import RunAppends
 from gateway.core.runs.batch import Batch
-from gateway.core.runs.opening import Opener, Place, refusal_of
+from gateway.core.runs.opening import Place, refusal_of
 from gateway.core.runs.parts import RunParts
 from gateway.core.runs.pipeline import Pipeline
 from gateway.core.runs.reports import placed
+from gateway.core.runs.runs import Runs
 from gateway.core.runs.ticker import EARLY_MS
 from gateway.domain.streams.run_options import RunOptions, TokensRequest, options_of
 from gateway.domain.wire.errors import ErrorCode, RelayError
@@ -81,9 +82,11 @@ class _Entry:
 class Tokens:
     """One per gateway."""
 
-    def __init__(self, parts: RunParts, opener: Opener, rng: random.Random) -> None:
+    def __init__(self, parts: RunParts, runs: Runs, rng: random.Random) -> None:
+        """`runs`: whose list of runs shows those of this gateway."""
         self._parts = parts
-        self._opener = opener
+        self._runs = runs
+        self._opener = runs.opener
         self._rng = rng
         self._entries: OrderedDict[tuple[SessionKey, RunId], _Entry] = OrderedDict()
 
@@ -98,8 +101,10 @@ class Tokens:
                     return await self._add(entry, request)
                 except _Lost:
                     entry.forget()
-                except BaseException:
+                except BaseException as exc:
                     entry.forget()
+                    if isinstance(exc, RelayError) and (end := exc.details.get("end")) is not None:
+                        self._runs.ended_by_tokens(request.session.key, request.run, end.get("reason", "ended"))
                     raise
         raise RelayError(ErrorCode.CONFLICT, "too many others write to this run at once", {"reason": "contended"})
 
@@ -152,8 +157,17 @@ class Tokens:
                 raise RelayError(ErrorCode.UNAVAILABLE, str(exc), {"outcome": "not_written"}) from exc
             appended = await self._write(entry)
         self._watch(entry)
+        self._count(request, pipeline, appends)
         held = {"offset": appends.offset, "held_bytes": pipeline.held_bytes}
         return {"run": entry.run, "epoch": appends.epoch} | held | ({} if appended is None else placed(appended))
+
+    def _count(self, request: TokensRequest, pipeline: Pipeline, appends: RunAppends) -> None:
+        count = request.count if request.text else 0
+        is_new = appends.offset == 0
+        run = self._runs.by_tokens.took(request.session, request.run, count, self._parts.clock(), is_new=is_new)
+        run.epoch, run.offset, run.text_bytes = appends.epoch, appends.offset, pipeline.text.count.bytes
+        if appends.last is not None:
+            run.watching = appends.last.gateways if appends.last.live else ()
 
     async def _loaded(self, entry: _Entry, request: TokensRequest) -> tuple[Pipeline, RunAppends]:
         if entry.pipeline is not None and entry.appends is not None:

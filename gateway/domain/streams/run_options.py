@@ -105,6 +105,8 @@ class TokensRequest:
     options: RunOptions
     text: str
     is_thinking: bool = False
+    count: int = 1
+    """Tokens that `text` was given as."""
     offset: int | None = None
     """UTF-8 bytes given before; refused when it is another number. None: behind whatever is there."""
     epoch: int | None = None

@@ -274,6 +274,17 @@ async def test_open_streams_are_listed_for_the_operator(
     assert open_ingests >= 1
 
 
+async def test_runs_of_single_tokens_are_listed_too(shared_stage: Stage, gateways: list[Gateway], seed: int) -> None:
+    """With as many tokens as each gateway took."""
+    session = f"list-tokens-{seed}"
+    await ask(gateways[0], "POST", path(session, what="/tokens"), {"tokens": ["so ", "far"]})
+    await ask(gateways[1], "POST", path(session, what="/tokens"), {"text": " and on"})
+    rows = [(await gateway.admin("/admin/runs")).json()["runs"] for gateway in gateways]
+
+    mine = [[(row["run"], row["tokens"], row["input_bytes"]) for row in of if row["session"] == session] for of in rows]
+    assert mine == [[("r", 2, 6)], [("r", 1, 13)]]
+
+
 async def test_nobody_watching_is_told_to_the_agent(shared_stage: Stage, gateways: list[Gateway], seed: int) -> None:
     """After the grace, once; the run goes on (L09)."""
     session = f"viewers-{seed}"

@@ -37,7 +37,7 @@ class ServedRuns:
         rng = random.Random(name)
         self.parts = make_parts(store, name, **settings)
         self.runs = Runs(self.parts)
-        self.tokens = Tokens(self.parts, self.runs.opener, rng)
+        self.tokens = Tokens(self.parts, self.runs, rng)
         app = web.Application(middlewares=[border(None, rng)])
         access = cast("Access", _Everybody())
         RunsApi(access, self.runs, self.tokens, LimitSettings(), SegmentOptions(), rng).add_routes(app.router)

@@ -61,7 +61,7 @@ def make_runs(store: FakeRuns, gateway: str = "gw-1", **settings: Any) -> Runs:
 
 def make_tokens(store: FakeRuns, gateway: str = "gw-1", **settings: Any) -> Tokens:
     parts = make_parts(store, gateway, **settings)
-    return Tokens(parts, Runs(parts).opener, random.Random(gateway))
+    return Tokens(parts, Runs(parts), random.Random(gateway))
 
 
 def stream(

@@ -2,16 +2,24 @@
 
 import asyncio
 import json
+import random
 from typing import Any, cast
 
 import pytest
 
 from gateway.core.runs.keeper import Keeper
 from gateway.core.runs.runs import MAX_RECENT, Runs
+from gateway.core.runs.token_runs import MAX_TOKEN_RUNS, TokenRuns
+from gateway.core.runs.tokens import Tokens
+from gateway.domain.measures import Measures
+from gateway.domain.streams.pieces import EndReason
 from gateway.domain.wire.bus import BusKind, decode_fields
+from gateway.domain.wire.errors import RelayError
+from gateway.domain.wire.ids import RunId
+from gateway.ports import EndedBy, StopRun
 from tests.unit.core.fake_bus import FakeBus
 from tests.unit.core.runs.fake_runs import FakeRuns
-from tests.unit.core.runs.runs_stage import REF, RUN, Producer, make_parts, stream
+from tests.unit.core.runs.runs_stage import REF, RUN, Producer, make_parts, stream, tokens
 
 pytestmark = pytest.mark.looptime
 
@@ -104,3 +112,96 @@ async def test_the_first_token_of_who_goes_on_is_not_the_runs() -> None:
 
     assert [row["first_token_seconds"] for row in runs.report()] == [None, pytest.approx(0.5, abs=0.01)]
     assert sum(parts.measures.first_token_seconds.counts) == 1
+
+
+class TestTokens:
+    """Runs that come by single tokens are seen like streams, at the gateway that took the tokens."""
+
+    async def test_an_open_one_is_reported_and_measured(self) -> None:
+        parts = make_parts(FakeRuns())
+        runs = Runs(parts)
+        gateway = Tokens(parts, runs, random.Random(1))
+        await gateway.add(tokens(""))
+        await asyncio.sleep(0.5)
+        await gateway.add(tokens("hello "))
+        await asyncio.sleep(4)
+        await gateway.add(tokens("all world", count=2))
+        await asyncio.sleep(0.2)  # what is held goes
+
+        (row,) = runs.report()
+        assert (row["run"], row["dialect"], row["state"]) == ("r7", None, "open")
+        assert (row["tokens"], row["stalls"], row["input_bytes"]) == (3, 1, 15)
+        assert row["first_token_seconds"] == pytest.approx(0.5, abs=0.01)
+        assert row["is_watched"]
+        assert sum(parts.measures.token_gap_seconds.counts) == 1
+
+    async def test_a_run_that_begins_with_a_token_waited_for_none(self) -> None:
+        parts = make_parts(FakeRuns())
+        runs = Runs(parts)
+        await Tokens(parts, runs, random.Random(1)).add(tokens("hello"))
+
+        assert runs.report()[0]["first_token_seconds"] is None
+        assert sum(parts.measures.first_token_seconds.counts) == 0
+
+    @pytest.mark.parametrize("is_cancelled", [False, True])
+    async def test_one_that_ended_here_is_among_the_recent(self, is_cancelled: bool) -> None:
+        parts = make_parts(FakeRuns())
+        runs = Runs(parts)
+        await Tokens(parts, runs, random.Random(1)).add(tokens("hello"))
+        await asyncio.sleep(2)
+
+        if is_cancelled:
+            await runs.cancel(REF, RUN, "me", None)
+        else:
+            await runs.end(REF, RUN, EndReason.COMPLETE, None, None)
+
+        (row,) = runs.report()
+        assert (row["state"], row["ended_seconds"]) == ("cancelled" if is_cancelled else "complete", 0.0)
+        assert sum(parts.measures.run_seconds.counts) == 1
+        assert sum(parts.measures.runs_ended.values()) == 1
+
+    async def test_one_that_was_ended_elsewhere_is_known_by_its_next_token(self) -> None:
+        store = FakeRuns()
+        parts = make_parts(store)
+        runs = Runs(parts)
+        gateway = Tokens(parts, runs, random.Random(1))
+        await gateway.add(tokens("hello"))
+        store.stop(StopRun(REF, RUN, EndedBy.CANCELLED))
+
+        with pytest.raises(RelayError):
+            await gateway.add(tokens("more"))
+
+        assert [row["state"] for row in runs.report()] == ["cancelled"]
+
+    async def test_silence_past_the_lease_is_forgotten(self) -> None:
+        """It has ended as abandoned, or goes on at another gateway."""
+        parts = make_parts(FakeRuns(), lease_seconds=9)
+        runs = Runs(parts)
+        await Tokens(parts, runs, random.Random(1)).add(tokens("hello"))
+
+        await asyncio.sleep(8.9)
+        before = len(runs.report())
+        await asyncio.sleep(0.2)
+
+        assert (before, runs.report()) == (1, [])
+
+    async def test_the_rhythm_is_told(self) -> None:
+        store = FakeRuns()
+        parts, bus = make_parts(store), FakeBus()
+        runs = Runs(parts)
+        gateway = Tokens(parts, runs, random.Random(1))
+        keeper = Keeper(parts, runs, cast("Any", None), bus, shards=4, wall_clock=lambda: 1.8e9)
+        for _ in range(15):
+            await gateway.add(tokens("x"))
+            await asyncio.sleep(0.1)
+            keeper.look()
+
+        assert [(entry["run"], entry["kind"]) for entry in rhythms(bus)] == [("r7", "rhythm")]
+
+    def test_so_many_are_kept(self) -> None:
+        seen = TokenRuns(Measures(), 30)
+        for number in range(MAX_TOKEN_RUNS + 1):
+            seen.took(REF, RunId(f"r{number}"), 1, float(number) / 1000, is_new=False)
+
+        assert len(seen) == MAX_TOKEN_RUNS
+        assert next(iter(seen)).run == "r1"
