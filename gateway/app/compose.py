@@ -27,6 +27,7 @@ from gateway.core.access import Access
 from gateway.core.connection import Connection
 from gateway.core.door import Door
 from gateway.core.drainer import Drainer
+from gateway.core.following import Following
 from gateway.core.gauges import Gauge, Status
 from gateway.core.heartbeats import Heartbeats
 from gateway.core.history import History
@@ -207,7 +208,9 @@ class Gateway:
             self._access, self._redis.store, self._redis.runs, self.hub.shared, self.hub.resume.budget, self.measures
         )
         reading = {
-            sse.PATH: sse.SseEndpoint(admission, liveness=settings.liveness).handle,
+            sse.PATH: sse.SseEndpoint(
+                admission, Following(self._access, self._redis.runs), liveness=settings.liveness
+            ).handle,
             messages.PATH: messages.MessagesEndpoint(admission, history).handle,
         }
         parts = PublicParts(

@@ -4,7 +4,7 @@ Must never make the core wait for a response, nor leave a claim or a place behin
 """
 
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 from aiohttp import hdrs, web
@@ -16,12 +16,16 @@ from gateway.adapters.http.link import CLOSE_TIMEOUT_SECONDS
 from gateway.adapters.http.protocol import HttpProtocol
 from gateway.adapters.http.sse_events import event_stream, retry_after_close
 from gateway.adapters.http.sse_link import SseLink
-from gateway.adapters.http.sse_params import SseParams, read_sse_params
+from gateway.adapters.http.sse_params import SseParams, from_the_start, read_sse_params
 from gateway.adapters.http.ws_parts import Visit
+from gateway.domain.access.principal import Principal
+from gateway.domain.streams.output import OutputFormat, response_headers
 from gateway.domain.wire.close_codes import CloseCode
 from gateway.domain.wire.connect import ConnectRequest
+from gateway.domain.wire.cursor import Cursor
 from gateway.domain.wire.errors import RelayError
 from gateway.domain.wire.frames import control_frame
+from gateway.domain.wire.ids import RunId, SessionId
 from gateway.ports import StoreUnavailable
 from gateway.settings import LivenessSettings
 
@@ -42,17 +46,27 @@ HEADERS: Final = {
 """What keeps proxies from buffering, compressing and caching (S01, S02)."""
 
 
+class Following(Protocol):
+    """core/following.py. Raises RelayError, StoreUnavailable."""
+
+    async def open_run(self, principal: Principal, session: SessionId) -> RunId | None: ...
+
+    async def has_ended(self, principal: Principal, session: SessionId, run: RunId, cursor: Cursor) -> bool: ...
+
+
 class SseEndpoint:
     """Handles GET of PATH. One per gateway."""
 
     def __init__(
         self,
         admission: Admission,
+        following: Following,
         *,
         liveness: LivenessSettings,
         close_timeout_seconds: float = CLOSE_TIMEOUT_SECONDS,
     ) -> None:
         self._admission = admission
+        self._following = following
         self._heartbeat_seconds = liveness.heartbeat_seconds
         # The kernel must not give up on a slow reader before we would: a closed window counts for it as silence.
         self._user_timeout_seconds = max(USER_TIMEOUT_SECONDS, liveness.stopped_reading_seconds)
@@ -68,6 +82,11 @@ class SseEndpoint:
         try:
             self._admission.door.check()
             principal = await self._admission.identify(request, params.connect)
+            if params.shown.format is not OutputFormat.RELAYROUTER:
+                chosen = await self._chosen(params, principal)
+                if chosen is None:
+                    return web.Response(status=204, headers=cors_of(request))
+                params = chosen
             visit = await self._admission.enter(request, self._asked(params), principal)
         except ClientLeft as exc:
             self._admission.count(exc)
@@ -75,10 +94,30 @@ class SseEndpoint:
         except (RelayError, StoreUnavailable) as exc:
             self._admission.count(exc)
             error = error_of(exc)
-            if params.is_sdk or error.rule.http_status not in (429, 503):
+            if params.reads_statuses or error.rule.http_status not in (429, 503):
                 raise
             return await self._come_later(request, params, error)
         return await self._serve(request, params, visit)
+
+    async def _chosen(self, params: SseParams, principal: Principal) -> SseParams | None:
+        """With the run that is shown. None: there is nothing to follow, and coming back is of no use."""
+        shown, session = params.shown, params.connect.request.session
+        resume = shown.resume
+        if resume is not None and resume.is_over:
+            return None
+        plain = resume.cursor if resume is not None and resume.place is None else None  # says nothing of the run
+        if (
+            plain is not None
+            and shown.run is not None
+            and await self._following.has_ended(principal, session, shown.run, plain)
+        ):
+            return None
+        if shown.run is not None or params.is_placed:
+            return params
+        run = await self._following.open_run(principal, session)
+        if run is None:
+            return None if params.only_open else params
+        return replace(params, connect=from_the_start(params.connect), shown=shown._replace(run=run))
 
     def _asked(self, params: SseParams) -> ConnectRequest:
         asked = params.connect.request
@@ -91,7 +130,7 @@ class SseEndpoint:
     async def _serve(self, request: web.Request, params: SseParams, visit: Visit) -> web.StreamResponse:
         link: SseLink | None = None
         reason = "upgrade_failed"
-        response = _response(request)
+        response = _response(request, params)
         protocol = request.protocol
         try:
             writer = await response.prepare(request)
@@ -101,7 +140,7 @@ class SseEndpoint:
             link = SseLink(
                 transport,
                 writer,
-                event_stream(params.format, params.run),
+                event_stream(params.shown),
                 is_chunked=response.chunked,
                 user_timeout_seconds=self._user_timeout_seconds,
                 close_timeout_seconds=self._close_timeout_seconds,
@@ -133,11 +172,11 @@ class SseEndpoint:
     async def _come_later(self, request: web.Request, params: SseParams, error: RelayError) -> web.StreamResponse:
         """A native EventSource gives up for ever on any status but 200: it is told when to come back (K02)."""
         after_ms = int((error.after_ms or DEFAULT_AFTER_MS) * self._admission.rng.uniform(1, JITTER))
-        events = event_stream(params.format, params.run)
+        events = event_stream(params.shown)
         payload = {"kind": "reconnect_later", "after_ms": after_ms, "reason": error.code.value, "prefer": None}
         frame = control_frame(params.connect.request.session, self._admission.door.now_ms(), payload)
         code = error.rule.close_code
-        response = _response(request)
+        response = _response(request, params)
         await response.prepare(request)
         body = (
             events.begin(after_ms)
@@ -151,8 +190,8 @@ class SseEndpoint:
         return self._admission.rng.randint(*RETRY_MS)
 
 
-def _response(request: web.Request) -> web.StreamResponse:
-    response = web.StreamResponse(headers={**HEADERS, **cors_of(request)})
+def _response(request: web.Request, params: SseParams) -> web.StreamResponse:
+    response = web.StreamResponse(headers={**HEADERS, **response_headers(params.shown.format), **cors_of(request)})
     response.force_close()
     if request.version >= HttpVersion11:
         response.enable_chunked_encoding()

@@ -4,12 +4,13 @@ Nothing that comes from outside can begin a line of its own (S07): names are che
 """
 
 import re
-from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
+from gateway.adapters.http.sse_dialects import DialectEvents
+from gateway.domain.streams.output import OutputFormat, Resume, open_translator
 from gateway.domain.wire.close_codes import CLOSE_RULES, CloseCode, Reconnect
 from gateway.domain.wire.frames import encode_json
-from gateway.domain.wire.ids import RunId
+from gateway.domain.wire.ids import RunId, SessionId
 
 NEVER_MS: Final = 86_400_000
 """A plain EventSource always comes back; after a close that is final it had better not (a war of take-overs)."""
@@ -20,6 +21,11 @@ _TAKEN: Final = frozenset({"error", "open", "message"})
 
 class EventStream(Protocol):
     """One SSE response. Every call returns whole events, or nothing (`b""`)."""
+
+    @property
+    def is_over(self) -> bool:
+        """All that was asked for has been written: the response ends."""
+        ...
 
     def begin(self, retry_ms: int) -> bytes:
         """Before the first frame."""
@@ -72,6 +78,7 @@ class RelayEvents:
     """`format=relayrouter`: the same envelopes as on a WebSocket; the event id is the cursor."""
 
     __slots__ = ()
+    is_over: ClassVar[bool] = False
 
     def begin(self, retry_ms: int) -> bytes:
         return b"retry: %d\n\n" % retry_ms
@@ -90,23 +97,29 @@ class RelayEvents:
         return sse_event(encode_json(body), event="close", retry_ms=retry_ms)
 
 
-EventStreamMaker = Callable[[RunId | None], EventStream]
+class Shown(NamedTuple):
+    """What a response shows."""
 
-FORMATS: Final[dict[str, EventStreamMaker]] = {"relayrouter": lambda _run: RelayEvents()}
-"""By the name that `format=` gives."""
+    format: OutputFormat
+    session: SessionId
+    run: RunId | None = None
+    """For formats that show one run only; None: the next one that begins."""
+    resume: Resume | None = None
+    """Where a reader of such a format goes on."""
 
 
-def event_stream(name: str, run: RunId | None) -> EventStream:
+def event_stream(shown: Shown) -> EventStream:
     """A fresh one: it may keep a state of its response."""
-    return FORMATS[name](run)
+    if shown.format is OutputFormat.RELAYROUTER:
+        return RelayEvents()
+    return DialectEvents(open_translator(shown.format, shown.session, shown.run, shown.resume))
 
 
 __all__ = [
-    "FORMATS",
     "NEVER_MS",
     "EventStream",
-    "EventStreamMaker",
     "RelayEvents",
+    "Shown",
     "event_name",
     "event_stream",
     "retry_after_close",

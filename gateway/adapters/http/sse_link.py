@@ -90,6 +90,8 @@ class SseLink:
         if self._is_closing:
             return
         self._send(b"".join([self._event(self._envelopes.read(data)) for data in decode_texts(frames)]))
+        if self._events.is_over:
+            self.close(CloseCode.NORMAL, "")
 
     def unsent_bytes(self) -> int:
         return self._transport.get_write_buffer_size()

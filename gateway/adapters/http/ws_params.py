@@ -89,7 +89,7 @@ def read_connect(
 ) -> Params:
     """The same for any channel; whatever else `reader` found wrong is in the one answer.
 
-    `cursor_names`: the first of these that is there says where to begin.
+    `cursor_names`: the first of these that is there says where to begin; none: the caller reads it.
     """
     if path_session is not None:
         session = reader.check("session", path_session, _id("session"))
@@ -103,7 +103,7 @@ def read_connect(
         needed = {"sid": session}
         if client is None and not reader.problems.keys() & {"client", "user_id"}:
             client = fresh_client()
-    cursor = reader.read(cursor_names[0], Cursor.parse, *cursor_names[1:])
+    cursor = reader.read(cursor_names[0], Cursor.parse, *cursor_names[1:]) if cursor_names else None
     last_received_seq = reader.read("last_received_seq", parse_seq)
     begins = reader.read("from", one_of("live", "start"))
     ack = reader.read("ack", one_of("0", "1"))
@@ -134,12 +134,12 @@ def read_connect(
     return Params(request, ticket, token)
 
 
-def read_cursor_header(reader: QueryReader, name: str, values: Sequence[str]) -> Cursor | None:
+def read_header(reader: QueryReader, name: str, values: Sequence[str], convert: Callable[[str], _T]) -> _T | None:
     """None when it is absent, empty, or bad: then `reader` has the problem."""
     if len(values) > 1:
         reader.problems[name] = "is given more than once"
         return None
-    return reader.check(name, values[0], Cursor.parse) if values and values[0] else None
+    return reader.check(name, values[0], convert) if values and values[0] else None
 
 
 def count_between(lowest: int, highest: int) -> Callable[[str], int]:
@@ -202,7 +202,7 @@ __all__ = [
     "count_between",
     "one_of",
     "read_connect",
-    "read_cursor_header",
+    "read_header",
     "read_params",
     "seconds_between",
 ]

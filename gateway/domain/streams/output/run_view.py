@@ -96,7 +96,7 @@ class RunView:
             if place.is_started and (run is None or run == place.run):
                 yield Other(kind, _value(payload), _id(payload, envelope))
             return
-        if not isinstance(run, str) or not self._is_mine(run, kind):
+        if not isinstance(run, str) or not self._is_mine(run, kind, payload.get("at")):
             return
         if not place.is_started:
             yield Began(payload if kind == "run_start" else {})
@@ -117,10 +117,12 @@ class RunView:
             case _:
                 pass  # run_start: said
 
-    def _is_mine(self, run: str, kind: str) -> bool:
-        if not self._place.run and kind != "run_end":
-            self._place.run = run
-        return run == self._place.run
+    def _is_mine(self, run: str, kind: str, at: Any) -> bool:
+        """Takes the next run that begins; after a plain cursor the first that shows itself."""
+        place = self._place
+        if not place.run and (kind == "run_start" or at == 0 or (place.text_bytes == UNKNOWN and kind != "run_end")):
+            place.run = run
+        return run == place.run
 
     def _of_snapshot(self, payload: dict[str, Any]) -> Iterator[Moment]:
         place = self._place
