@@ -87,7 +87,7 @@ async def test_lines_of_ndjson(url: str) -> None:
     (answer,) = await shell("ndjson", url)
 
     assert (answer["reason"], answer["finish_reason"], answer["usage"]) == ("complete", "stop", {"output_tokens": 2})
-    assert (answer["sha256"], answer["thinking"]["sha256"]) == (sha256("Hello"), sha256("A greeting will do."))
+    assert (answer["sha256"], answer["reasoning"]["sha256"]) == (sha256("Hello"), sha256("A greeting will do."))
 
 
 async def test_attach_goes_on_where_the_log_is(url: str) -> None:
@@ -221,7 +221,7 @@ async def test_the_client_of_openai(url: str, monkeypatch: pytest.MonkeyPatch) -
     result: StreamResult = await namespace("openai", url)["answer"]("chat-1", "by-openai", [])
 
     assert (result.reason, result.answer["sha256"]) == ("complete", sha256(sample.text))
-    assert result.answer["thinking"]["sha256"] == sha256(sample.reasoning)
+    assert result.answer["reasoning"]["sha256"] == sha256(sample.reasoning)
 
 
 async def test_the_client_of_anthropic(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,4 +232,4 @@ async def test_the_client_of_anthropic(url: str, monkeypatch: pytest.MonkeyPatch
     result: StreamResult = await namespace("anthropic", url)["answer"]("chat-1", "by-anthropic", [])
 
     assert (result.reason, result.answer["sha256"]) == ("complete", sha256(sample.text))
-    assert result.answer["thinking"]["sha256"] == sha256(sample.reasoning)
+    assert result.answer["reasoning"]["sha256"] == sha256(sample.reasoning)

@@ -173,7 +173,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             "finish_reason": "stop",
             "usage": {"output_tokens": 9},
             **_DIGEST,
-            "thinking": {"bytes": 0, "code_points": 0, "sha256": "e3" * 32, "duration_ms": 0},
+            "reasoning": {"bytes": 0, "code_points": 0, "sha256": "e3" * 32, "duration_ms": 0},
             "input_bytes": 4_096,
             "replaced": 0,
             **_PLACED,

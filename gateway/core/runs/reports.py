@@ -42,7 +42,7 @@ def report(appends: RunAppends, pipeline: Pipeline, end: StreamEnd, max_known_by
         "finish_reason": end.finish_reason,
         "usage": end.usage,
         **pipeline.text.count.fields(max_known_bytes),
-        "thinking": pipeline.thinking.count.fields(max_known_bytes) | {"duration_ms": pipeline.thinking_ms},
+        "reasoning": pipeline.thinking.count.fields(max_known_bytes) | {"duration_ms": pipeline.thinking_ms},
         "input_bytes": pipeline.fed_bytes,
         "replaced": pipeline.replaced,
     }

@@ -85,7 +85,7 @@ async def _goes_through(stage: Stage, gateways: list[Gateway], recording: Record
     shown = await texts(stage, name, result.answer["seq"])
     assert (recording.text, recording.reasoning) == shown
     assert hashlib.sha256(recording.text.encode()).hexdigest() == result.answer["sha256"]
-    assert hashlib.sha256(recording.reasoning.encode()).hexdigest() == result.answer["thinking"]["sha256"]
+    assert hashlib.sha256(recording.reasoning.encode()).hexdigest() == result.answer["reasoning"]["sha256"]
     assert (result.reason, result.attaches) == ("complete", 0)
 
 
