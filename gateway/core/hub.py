@@ -18,7 +18,7 @@ from gateway.core.shared import Shared
 from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures
 from gateway.domain.wire.bus import HeadNotice
-from gateway.domain.wire.frames import belongs, timestamp_of
+from gateway.domain.wire.frames import MARK_AFTER_SEQ, belongs, timestamp_of
 from gateway.domain.wire.ids import ConnectionId, GatewayId, SessionRef
 from gateway.domain.wire.ws_frames import encode_text
 from gateway.ports import Clock, LogStore, RunStore
@@ -112,7 +112,8 @@ class Hub:
         session = self.sessions.get(key)
         if session is None:
             return
-        if not belongs(frame, session.mark):
+        mark = session.mark
+        if not frame.startswith(mark, MARK_AFTER_SEQ + len(digits)) and not belongs(frame, mark):
             self._measures.foreign_frames += 1
             return
         if line == session.line and seq > session.head_seen:

@@ -16,6 +16,8 @@ from gateway.domain.wire.cursor import Cursor
 _BEFORE_TIMESTAMP: Final = len('{"type":"text","seq":,"timestamp":')
 _MAX_PREFIX: Final = _BEFORE_TIMESTAMP + 2 * 16
 """seq and timestamp stay below 2^53: at most 16 digits each."""
+MARK_AFTER_SEQ: Final = _BEFORE_TIMESTAMP + 13
+"""Where the mark is, plus the digits of the seq, while timestamps have 13 digits (until 2286): a look, no search."""
 _encode = msgspec.json.Encoder().encode
 _encode_any_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
@@ -79,6 +81,7 @@ def timestamp_of(frame: bytes) -> int | None:
 
 
 __all__ = [
+    "MARK_AFTER_SEQ",
     "belongs",
     "control_frame",
     "encode_json",

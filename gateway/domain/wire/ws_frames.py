@@ -17,9 +17,12 @@ _PONG: Final = _FIN | 0xA
 
 MAX_CONTROL_BYTES: Final = 125
 
-_short_headers: Final = tuple(bytes((_TEXT, size)) for size in range(126))
 _pack_medium = Struct("!BBH").pack
 _pack_long = Struct("!BBQ").pack
+_USUAL_BYTES: Final = 1024
+_headers: Final = tuple(
+    bytes((_TEXT, size)) if size < 126 else _pack_medium(_TEXT, 126, size) for size in range(_USUAL_BYTES)
+)
 _unpack_medium = Struct("!H").unpack_from
 _unpack_long = Struct("!Q").unpack_from
 
@@ -27,8 +30,8 @@ _unpack_long = Struct("!Q").unpack_from
 def encode_text(payload: bytes) -> bytes:
     """One text frame. `payload` is UTF-8."""
     size = len(payload)
-    if size < 126:
-        return _short_headers[size] + payload
+    if size < _USUAL_BYTES:
+        return _headers[size] + payload
     if size < 65536:
         return _pack_medium(_TEXT, 126, size) + payload
     return _pack_long(_TEXT, 127, size) + payload

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gateway.domain.sessions.position import Gap, GapReason
 from gateway.domain.wire.cursor import MAX_SEQ, Cursor
 from gateway.domain.wire.frames import (
+    MARK_AFTER_SEQ,
     belongs,
     control_frame,
     encode_json,
@@ -61,6 +62,14 @@ def test_a_lone_surrogate_becomes_a_replacement_character() -> None:
 @pytest.mark.parametrize("seq", [1, MAX_SEQ])
 def test_a_frame_belongs_to_the_session_that_it_names(session: str, seq: int) -> None:
     assert belongs(logged(session, seq), session_mark(session))
+
+
+@pytest.mark.parametrize("seq", [1, 9, 10, MAX_SEQ])
+def test_the_hub_finds_the_mark_at_a_glance(seq: int) -> None:
+    """Where it looks first; elsewhere every message would be searched."""
+    frame = logged("chat-42", seq)
+
+    assert frame.startswith(session_mark("chat-42"), MARK_AFTER_SEQ + len(str(seq)))
 
 
 @pytest.mark.parametrize("other", ["chat-1", "chat-422", "hat-42", "chat-42 "])

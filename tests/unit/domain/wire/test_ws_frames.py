@@ -30,7 +30,7 @@ async def aiohttp_bytes(payload: bytes, kind: WSMsgType) -> bytes:
     return transport.written
 
 
-@pytest.mark.parametrize("size", [0, 1, 125, 126, 127, 65_535, 65_536, 200_000])
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 127, 1023, 1024, 1025, 65_535, 65_536, 200_000])
 async def test_text_frames_equal_those_of_aiohttp(size: int) -> None:
     payload = (b"abc\xc3\xa9" * (size // 5 + 1))[:size]
 
