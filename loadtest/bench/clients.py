@@ -1,71 +1,92 @@
-"""Many readers in one process on bare asyncio protocols: counts frames and measures publish-to-arrival times.
+"""Many readers in one process on one epoll: counts frames and measures publish-to-arrival times.
 
 Run as `python -m loadtest.bench.clients`; talks JSON lines: `{"do": "count"}` on stdin answers with the totals so far.
 Message text begins with `t=<monotonic nanoseconds>;`, so that both ends share one clock.
 """
 
 import argparse
-import asyncio
 import base64
+import gc
 import json
 import os
-import sys
+import select
+import socket
 import time
-from typing import Any, cast
+from array import array
+from typing import Any
 from urllib.parse import urlsplit
 
-import uvloop
-
-ACK_BYTES = 32 * 1024
 ACK_SECONDS = 0.25
 TIMED_EVERY = 8
 """One socket in so many measures times: the readers must cost less than what they measure."""
+OPEN_SECONDS = 30
+"""No progress for so long while connecting: the gateway does not answer."""
+RECEIVE_BYTES = 64 * 1024
+_STDIN = 0
 
 
 class Totals:
     def __init__(self) -> None:
         self.frames = 0
         self.bytes = 0
+        self.opened = 0
         self.closed = 0
-        self.latencies_ns: list[int] = []
+        self.latencies_ns = array("q")
+
+    def summary(self) -> dict[str, Any]:
+        """Times are those since the last summary."""
+        times = sorted(self.latencies_ns)
+        self.latencies_ns = array("q")
+
+        def at(share: float) -> float | None:
+            return round(times[min(len(times) - 1, int(len(times) * share))] / 1e6, 3) if times else None
+
+        return {
+            "frames": self.frames,
+            "bytes": self.bytes,
+            "closed": self.closed,
+            "times": len(times),
+            "p50_ms": at(0.5),
+            "p99_ms": at(0.99),
+        }
 
 
-class Reader(asyncio.Protocol):
+class Reader:
     """One WebSocket, as little Python as it takes."""
 
-    def __init__(self, totals: Totals, path: str, host: str, token: str | None, *, acks: bool, is_timed: bool) -> None:
-        self.totals = totals
-        self.buffer = b""
-        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    __slots__ = ("_buffer", "_is_timed", "_is_upgraded", "_socket", "_totals", "acked_seq", "is_open", "last_seq")
+
+    def __init__(self, totals: Totals, link: socket.socket, request: bytes, *, is_timed: bool) -> None:
+        self._totals = totals
+        self._socket = link
+        self._buffer = b""
+        self._is_timed = is_timed
+        self._is_upgraded = False
         self.is_open = False
-        self.acks = acks
-        self.is_timed = is_timed or acks
+        """The welcome has come."""
         self.last_seq = 0
         self.acked_seq = 0
-        self.request = (
-            f"GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            f"Sec-WebSocket-Key: {base64.b64encode(os.urandom(16)).decode()}\r\nSec-WebSocket-Version: 13\r\n"
-            f"Sec-WebSocket-Protocol: relayrouter.v1\r\n"
-            + (f"Authorization: Bearer {token}\r\n" if token else "")
-            + "\r\n"
-        ).encode()
+        link.sendall(request)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)  # uvloop's is one by its methods only
-        self.transport.write(self.request)
-
-    def data_received(self, data: bytes) -> None:
-        buffer = self.buffer + data if self.buffer else data
-        if not self.is_open:
+    def read(self) -> bool:
+        """What has arrived. False: the socket has ended."""
+        try:
+            data = self._socket.recv(RECEIVE_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        except ConnectionError:
+            return False
+        if not data:
+            return False
+        buffer = self._buffer + data if self._buffer else data
+        if not self._is_upgraded:
             end = buffer.find(b"\r\n\r\n")
             if end < 0:
-                self.buffer = buffer
-                return
+                self._buffer = buffer
+                return True
             if not buffer.startswith(b"HTTP/1.1 101"):
-                self.ready.set_exception(ConnectionError(buffer[:200].decode(errors="replace")))
-                self.transport.abort()
-                return
-            self.is_open = True
+                raise ConnectionError(buffer[:200].decode(errors="replace"))
+            self._is_upgraded = True
             buffer = buffer[end + 4 :]
         position, size = 0, len(buffer)
         while size - position >= 2:
@@ -76,65 +97,109 @@ class Reader(asyncio.Protocol):
                 length, start = int.from_bytes(buffer[start : start + 8], "big"), start + 8
             if start + length > size:
                 break
-            self.frame(buffer[position] & 15, buffer[start : start + length])
+            self._frame(buffer[position] & 15, buffer[start : start + length])
             position = start + length
-        self.buffer = buffer[position:]
+        self._buffer = buffer[position:]
+        return True
 
-    def frame(self, opcode: int, payload: bytes) -> None:
+    def _frame(self, opcode: int, payload: bytes) -> None:
         if opcode == 9:
-            self.send(10, payload)
+            self._send(10, payload)
             return
         if opcode != 1:
             return
         if b'"control"' in payload[:24]:
-            if not self.ready.done():
-                self.ready.set_result(None)
+            self._totals.opened += not self.is_open
+            self.is_open = True
             return
-        totals = self.totals
+        totals = self._totals
         totals.frames += 1
         totals.bytes += len(payload)
-        if not self.is_timed:
+        if not self._is_timed:
             return
         stamp = payload.find(b"t=")  # of several tokens in one frame the oldest
         if stamp < 0:
             return
         sent_ns = int(payload[stamp + 2 : payload.index(b";", stamp)])
         totals.latencies_ns.append(time.monotonic_ns() - sent_ns)
-        if self.acks:
-            at = payload.index(b'"seq":') + 6
-            self.last_seq = int(payload[at : payload.index(b",", at)])
+        at = payload.find(b'"seq":') + 6
+        self.last_seq = int(payload[at : payload.index(b",", at)]) if at > 5 else 0  # the ordinary one has none
 
-    def send(self, opcode: int, payload: bytes) -> None:
-        self.transport.write(bytes((0x80 | opcode, 0x80 | len(payload), 0, 0, 0, 0)) + payload)
+    def _send(self, opcode: int, payload: bytes) -> None:
+        self._socket.sendall(bytes((0x80 | opcode, 0x80 | len(payload), 0, 0, 0, 0)) + payload)
 
-    def ack(self) -> None:
+    def acknowledge(self) -> None:
         if self.last_seq > self.acked_seq:
             self.acked_seq = self.last_seq
-            self.send(1, b'{"type":"control","payload":{"kind":"ack","seq":%d}}' % self.last_seq)
-
-    def connection_lost(self, _: Exception | None) -> None:
-        self.totals.closed += 1
-        if not self.ready.done():
-            self.ready.set_exception(ConnectionError("closed before the welcome"))
+            self._send(1, b'{"type":"control","payload":{"kind":"ack","seq":%d}}' % self.last_seq)
 
 
-def summary(totals: Totals) -> dict[str, Any]:
-    times = sorted(totals.latencies_ns)
-    totals.latencies_ns = []
+class Readers:
+    """All of them."""
 
-    def at(share: float) -> float | None:
-        return round(times[min(len(times) - 1, int(len(times) * share))] / 1e6, 3) if times else None
+    def __init__(self, url: str, *, token: str | None, acks: bool) -> None:
+        self._where = urlsplit(url)
+        self._token = token
+        self._acks = acks
+        self._epoll = select.epoll()
+        self._of: dict[int, Reader] = {}
+        self.totals = Totals()
 
-    return {
-        "frames": totals.frames,
-        "bytes": totals.bytes,
-        "closed": totals.closed,
-        "p50_ms": at(0.5),
-        "p99_ms": at(0.99),
-    }
+    def connect(self, prefix: str, count: int, parallel: int) -> None:
+        """Until every one has its welcome; raises when one is refused."""
+        for number in range(count):
+            self._connect_one(prefix, number)
+            while number + 1 - self.totals.opened >= parallel:
+                self._read_once()
+        while self.totals.opened < count:
+            self._read_once()
+
+    def _connect_one(self, prefix: str, number: int) -> None:
+        link = socket.create_connection((self._where.hostname, self._where.port), OPEN_SECONDS)
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        request = (
+            f"GET /v1/sessions/{prefix}-{number}/ws?client=c{number}{'&ack=1' if self._acks else ''} HTTP/1.1\r\n"
+            f"Host: {self._where.netloc}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Key: {base64.b64encode(os.urandom(16)).decode()}\r\nSec-WebSocket-Version: 13\r\n"
+            f"Sec-WebSocket-Protocol: relayrouter.v1\r\n"
+            + (f"Authorization: Bearer {self._token}\r\n" if self._token else "")
+            + "\r\n"
+        )
+        is_timed = self._acks or number % TIMED_EVERY == 0
+        self._of[link.fileno()] = Reader(self.totals, link, request.encode(), is_timed=is_timed)
+        self._epoll.register(link, select.EPOLLIN)
+
+    def _read_once(self) -> None:
+        if not (events := self._epoll.poll(OPEN_SECONDS)):
+            raise TimeoutError(f"{self.totals.opened} sockets were welcomed, then none for {OPEN_SECONDS} s")
+        self._read(events)
+        if self.totals.closed:
+            raise ConnectionError("closed before the welcome")
+
+    def _read(self, events: list[tuple[int, int]]) -> None:
+        for number, _ in events:
+            if not self._of[number].read():
+                self._epoll.unregister(number)
+                self.totals.closed += 1
+
+    def serve(self) -> None:
+        """Read and answer until standard input ends."""
+        self._epoll.register(_STDIN, select.EPOLLIN)
+        acknowledge_at = time.monotonic() + ACK_SECONDS
+        while True:
+            events = self._epoll.poll(ACK_SECONDS)
+            if any(number == _STDIN for number, _ in events):
+                if not os.read(_STDIN, 4096):
+                    return
+                print(json.dumps(self.totals.summary()), flush=True)
+            self._read([event for event in events if event[0] != _STDIN])
+            if self._acks and time.monotonic() >= acknowledge_at:
+                acknowledge_at += ACK_SECONDS
+                for reader in self._of.values():
+                    reader.acknowledge()
 
 
-async def main() -> None:
+def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--url", required=True)
     parser.add_argument("--count", type=int, required=True)
@@ -143,39 +208,13 @@ async def main() -> None:
     parser.add_argument("--ack", action="store_true")
     parser.add_argument("--parallel", type=int, default=50)
     arguments = parser.parse_args()
-    where = urlsplit(arguments.url)
-    loop = asyncio.get_running_loop()
-    totals, gate, readers = Totals(), asyncio.Semaphore(arguments.parallel), []
-
-    async def connect(number: int) -> None:
-        path = f"/v1/sessions/{arguments.prefix}-{number}/ws?client=c{number}" + ("&ack=1" if arguments.ack else "")
-        async with gate:
-            _, reader = await loop.create_connection(
-                lambda: Reader(
-                    totals, path, where.netloc, arguments.token, acks=arguments.ack, is_timed=number % TIMED_EVERY == 0
-                ),
-                where.hostname,
-                where.port,
-            )
-            await asyncio.wait_for(reader.ready, 30)
-            readers.append(reader)
-
-    async def acknowledge() -> None:
-        while True:
-            await asyncio.sleep(ACK_SECONDS)
-            for reader in readers:
-                reader.ack()
-
-    await asyncio.gather(*(connect(number) for number in range(arguments.count)))
-    print(json.dumps({"connected": len(readers)}), flush=True)
-    acking = loop.create_task(acknowledge()) if arguments.ack else None
-    commands = asyncio.StreamReader()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
-    while await commands.readline():
-        print(json.dumps(summary(totals)), flush=True)
-    if acking is not None:
-        acking.cancel()
+    readers = Readers(arguments.url, token=arguments.token, acks=arguments.ack)
+    readers.connect(arguments.prefix, arguments.count, arguments.parallel)
+    print(json.dumps({"connected": readers.totals.opened}), flush=True)
+    gc.collect()
+    gc.disable()  # a collection of all modules would be late for 20 ms, and nothing here makes cycles
+    readers.serve()
 
 
 if __name__ == "__main__":
-    uvloop.run(main())
+    main()

@@ -1,5 +1,6 @@
 """CPU time and memory of another process, read from /proc (Linux only)."""
 
+import os
 from pathlib import Path
 
 
@@ -17,3 +18,13 @@ def resident_kib(pid: int) -> int:
         if line.startswith("VmRSS:"):
             return int(line.split()[1])
     raise RuntimeError(f"process {pid} has no VmRSS: it has ended")
+
+
+def busy_seconds(core: int) -> float:
+    """Time that any program, or another virtual machine, has used of this core; interrupts do not count. In ticks."""
+    for line in Path("/proc/stat").read_text().splitlines():
+        name, *fields = line.split()
+        if name == f"cpu{core}":
+            user, nice, system, _, _, _, _, steal = (int(field) for field in fields[:8])
+            return (user + nice + system + steal) / os.sysconf("SC_CLK_TCK")
+    raise RuntimeError(f"this machine has no core {core}")

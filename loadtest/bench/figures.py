@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from loadtest.bench import appends as append_figures
-from loadtest.bench import healing, redis_cost
+from loadtest.bench import half_load, healing, redis_cost
 from loadtest.bench import ingest as ingest_figures
 from loadtest.bench.cpu import cpu_seconds, resident_kib
 from loadtest.bench.processes import LOAD_CORE, SERVER_CORE, Talker, gateway, python_module, valkey
@@ -16,6 +16,8 @@ from loadtest.bench.tokens import key_file, token
 RATE = 20.0
 """Messages a second and socket (design.md 10)."""
 WARM_SECONDS = 2.0
+SUFFIXES = {"tokens": "", "raw": "_raw"}
+"""Of the figures' names, by segmenter mode."""
 
 
 @contextlib.contextmanager
@@ -47,11 +49,11 @@ def _deliver(server: Talker, clients: Talker, publisher: Talker, seconds: float)
     delivered = after["frames"] - before["frames"]
     if published["failed"] or delivered != published["sent"] or after["closed"]:
         raise RuntimeError(f"the load was not delivered whole: {published}, {delivered} frames, {after}")
-    return {"cpu_us": (cpu_after - cpu_before) * 1e6 / delivered, "p50_ms": after["p50_ms"], "p99_ms": after["p99_ms"]}
+    return {"cpu_us": (cpu_after - cpu_before) * 1e6 / delivered}
 
 
 def delivery(sockets: int, seconds: float) -> dict[str, float]:
-    """Ours and the ordinary gateway, one after the other on the same cores."""
+    """Ours, the ordinary gateway and the floor below both, one after the other on the same cores."""
     with (
         valkey(core=SERVER_CORE) as (redis_url, _),
         gateway(redis_url) as ours,
@@ -66,14 +68,30 @@ def delivery(sockets: int, seconds: float) -> dict[str, float]:
         _publisher("ordinary", redis_url, sockets) as publisher,
     ):
         them = _deliver(theirs, clients, publisher, seconds)
+    with (
+        python_module("loadtest.bench.bare", "--count", str(sockets), core=SERVER_CORE) as bare,
+        _clients(bare.read()["url"], sockets) as clients,
+    ):
+        floor = _deliver(bare, clients, bare, seconds)
     return {
         "cpu_us_per_delivered": us["cpu_us"],
         "ordinary_cpu_us_per_delivered": them["cpu_us"],
+        "floor_cpu_us_per_delivered": floor["cpu_us"],
         "delivered_ratio": us["cpu_us"] / them["cpu_us"],
-        "p50_ms": us["p50_ms"],
-        "p99_ms": us["p99_ms"],
-        "ordinary_p99_ms": them["p99_ms"],
     }
+
+
+def delivery_times(sockets: int, seconds: float) -> dict[str, float]:
+    """Publish to client at half load. Raises InvalidRun."""
+    with (
+        valkey(core=SERVER_CORE) as (redis_url, redis_pid),
+        gateway(redis_url) as ours,
+        _clients(ours.url, sockets) as clients,
+        _publisher("relayrouter", redis_url, sockets) as publisher,
+    ):
+        run = half_load.Run((ours.pid, redis_pid), publisher, clients)
+        times = half_load.measure(run, sockets, RATE, seconds)
+    return {"p50_ms": times.p50_ms, "p99_ms": times.p99_ms, "half_load_per_second": times.rate * sockets}
 
 
 def delivery_acking(sockets: int, seconds: float) -> dict[str, float]:
@@ -125,29 +143,15 @@ def redis_appends_run() -> dict[str, float]:
         return {"redis_cpu_us_per_append_run": redis_cost.cpu_us_per_append_run(redis_url)}
 
 
-def ingest(seconds: float, wanted: set[str]) -> dict[str, float]:
-    """Streams of tokens, segmented and raw; latencies at half of the load that the first figure stands for."""
-    values: dict[str, float] = {}
-    for segment, suffix, name in (
-        ("tokens", "", "p99_ms_chunk_to_client"),
-        ("raw", "_raw", "p99_ms_raw_chunk_to_client"),
-    ):
-        cost = f"cpu_us_per_ingested_token{suffix}"
-        if wanted & {cost, name}:
-            values[cost] = ingest_figures.cpu_us_per_token(segment, seconds)
-        if name in wanted:
-            values[name] = ingest_figures.p99_ms_to_client(segment, values[cost], seconds)
-    return values
+def ingest(seconds: float, segment: str) -> dict[str, float]:
+    """What a token of 100 streams costs the gateway: `tokens` segments, or `raw`."""
+    suffix = SUFFIXES[segment]
+    return {f"cpu_us_per_ingested_token{suffix}": ingest_figures.cpu_us_per_token(segment, seconds)}
 
 
-INGEST = frozenset(
-    {
-        "cpu_us_per_ingested_token",
-        "cpu_us_per_ingested_token_raw",
-        "p99_ms_chunk_to_client",
-        "p99_ms_raw_chunk_to_client",
-    }
-)
+def ingest_times(seconds: float, segment: str) -> dict[str, float]:
+    """Chunk to client at half load. Raises InvalidRun."""
+    return {f"p99_ms{SUFFIXES[segment]}_chunk_to_client": ingest_figures.p99_ms_to_client(segment, seconds)}
 
 
 def heal() -> dict[str, float]:

@@ -18,10 +18,17 @@ READY_SECONDS = 20
 SERVER_CORE, LOAD_CORE = 0, 1
 
 
+_CORES = sorted(os.sched_getaffinity(0))
+
+
+def core_number(core: int) -> int:
+    """What the kernel calls it."""
+    return _CORES[core % len(_CORES)]
+
+
 def pin(core: int) -> None:
     """Keep the calling process on one core, where the machine has more than one."""
-    cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[core % len(cores)]})
+    os.sched_setaffinity(0, {core_number(core)})
 
 
 @contextmanager

@@ -5,15 +5,13 @@ JSON lines: `{"do": "run", "seconds": S, "rate": R}` sends R tokens a second to 
 """
 
 import argparse
-import asyncio
+import gc
 import json
 import socket
-import sys
 import time
-from typing import Any
 from urllib.parse import urlsplit
 
-import uvloop
+from loadtest.bench import schedule
 
 _HEAD = (
     b'data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1760000000,"model":"bench-model",'
@@ -39,40 +37,27 @@ def open_run(url: str, session: str, query: str) -> socket.socket:
     return link
 
 
-async def run(links: list[socket.socket], seconds: float, rate: float) -> dict[str, Any]:
-    """`late_seconds`: how far the schedule fell behind at the worst."""
-    count, sent, worst = len(links), 0, 0.0
-    total, began = int(seconds * rate * len(links)), time.monotonic()
-    while sent < total:
-        now = time.monotonic() - began
-        due = min(total, int(now * rate * count))
-        worst = max(worst, now - sent / (rate * count))
-        while sent < due:
-            links[sent % count].sendall(chunk(sent))
-            sent += 1
-        await asyncio.sleep(0.001)
-    return {"sent": sent, "late_seconds": round(worst, 3)}
-
-
-async def main() -> None:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", required=True)
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--query", default="")
     parser.add_argument("--prefix", default="bench")
     arguments = parser.parse_args()
-    links = [
-        open_run(arguments.url, f"{arguments.prefix}-{number}", arguments.query) for number in range(arguments.count)
-    ]
+    count = arguments.count
+    links = [open_run(arguments.url, f"{arguments.prefix}-{number}", arguments.query) for number in range(count)]
+
+    def send(first: int, end: int) -> None:
+        for number in range(first, end):
+            links[number % count].sendall(chunk(number))
+
+    gc.collect()
+    gc.disable()  # a collection of all modules would be late for 20 ms, and nothing here makes cycles
     print(json.dumps({"ready": True}), flush=True)
-    commands = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
-    while line := await commands.readline():
-        wanted = json.loads(line)
-        print(json.dumps(await run(links, wanted["seconds"], wanted["rate"])), flush=True)
+    schedule.answer(lambda wanted: schedule.keep(wanted["rate"] * count, wanted["seconds"], send))
     for link in links:
         link.close()
 
 
 if __name__ == "__main__":
-    uvloop.run(main())
+    main()
