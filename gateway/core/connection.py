@@ -8,6 +8,7 @@ import msgspec
 
 from gateway.core.held import HeldFrames
 from gateway.core.local_session import NO_LINE, LocalSession
+from gateway.core.pacing import Pacing
 from gateway.core.room import CATCHING_UP, Room
 from gateway.core.shared import Shared
 from gateway.core.standing import Standing
@@ -30,7 +31,7 @@ class Connection(Standing):
 
     __slots__ = ("_close", "_room", "channel", "claimed_line", "client", "cuts", "expires_at", "first_generation",
                  "generation", "heartbeat_seconds", "held", "id", "is_expiry_told", "is_fenced", "is_previous",
-                 "liveness", "principal", "replaces", "wants_rhythm", "was_live")  # fmt: skip
+                 "liveness", "pacing", "principal", "replaces", "wants_rhythm", "was_live")  # fmt: skip
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class Connection(Standing):
         replaces: ConnectionId | None = None,
         wants_rhythm: bool = False,
         channel: Channel = Channel.WEBSOCKET,
+        pacing: Pacing | None = None,
     ) -> None:
         super().__init__(shared, session, is_acking=is_acking)
         self.id = ident
@@ -57,6 +59,7 @@ class Connection(Standing):
         self.replaces = replaces
         self.wants_rhythm = wants_rhythm
         self.channel = channel
+        self.pacing = pacing
         self.expires_at: float | None = principal.expires_at
         """Unix seconds at which the token ends; the leeway is the closer's."""
         self.is_expiry_told = False
@@ -87,11 +90,6 @@ class Connection(Standing):
     def may_read_on(self) -> bool:
         """It is behind, and what the log says may be written to it."""
         return self.state in CATCHING_UP and not self._room.is_paused
-
-    @property
-    def is_further_poll(self) -> bool:
-        """It goes on where another long poll of the client ended, which was told what is told at the beginning."""
-        return self.channel is Channel.POLL and self.replaces is not None
 
     @property
     def read_seq(self) -> int:
@@ -157,6 +155,8 @@ class Connection(Standing):
             return False
         self.state = next_state(self.state, Step.CAUGHT_UP)
         self.is_live = self.was_live = True
+        if self.pacing is not None:
+            self.pacing.live(self.shared.clock())
         self.rebuilding = None
         self.check_window(self.shared.clock())
         return True

@@ -14,11 +14,12 @@ import structlog
 from gateway.core.access import Access
 from gateway.core.connection import Connection
 from gateway.core.hub import Hub
+from gateway.core.pacing import MIN_RETRIES, Pacing
 from gateway.core.pauses import Pauses
 from gateway.core.plugged import StateKeeper
 from gateway.core.tasks import TaskOwner
 from gateway.core.turns import Turns
-from gateway.core.visit import Speech, Visit, read_auth, refusal_payload
+from gateway.core.visit import Speech, Visit, is_further_poll, read_auth, refusal_payload
 from gateway.domain.access.principal import Principal
 from gateway.domain.access.rules import not_found
 from gateway.domain.measures import Measures
@@ -193,6 +194,7 @@ class Door:
             replaces=request.replaces,
             wants_rhythm=request.wants_rhythm,
             channel=request.channel,
+            pacing=Pacing(self.clock()) if request.retry_count >= MIN_RETRIES else None,
         )
 
     def read_auth(self, text: str) -> str:
@@ -211,7 +213,7 @@ class Door:
     def begin(self, connection: Connection, claimed: Claimed, bare_seq: int | None) -> None:
         self._hub.opened(connection)
         resumed = self._hub.resume.begin(connection, claimed, bare_seq)
-        if self._states is not None and not connection.is_further_poll:
+        if self._states is not None and not is_further_poll(connection):
             self._states.ask(connection, resumed)
 
     async def renew(self, connection: Connection, token: str) -> None:

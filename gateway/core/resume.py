@@ -11,6 +11,7 @@ import structlog
 
 from gateway.core.budget import ByteBudget
 from gateway.core.connection import CATCHING_UP, Connection
+from gateway.core.pacing import PAGE_BYTES, first_of
 from gateway.core.pages import Pages, write_pending_cut
 from gateway.core.pauses import Pauses
 from gateway.core.placement import place, take_missed_cuts, take_over_cuts, welcome_payload
@@ -87,12 +88,15 @@ class Resume:
         for frame in claimed.asks:
             connection.tell_ask(frame)
         connection.announce(verdict, state)
+        page = claimed.page
+        if page is not None and connection.pacing is not None:
+            page = first_of(page, PAGE_BYTES)
         if connection.is_to_be_rebuilt:
             connection.stop_holding()
-        elif claimed.page is None:
+        elif page is None:
             if connection.sent_seq >= state.head and self._join(connection):
                 return resumed
-        elif self._take(connection, claimed.page):
+        elif self._take(connection, page):
             return resumed
         self.catch_up(connection)
         return resumed

@@ -6,6 +6,7 @@ Told at most once a second by the gateway that ingests the run (core/runs/keeper
 import msgspec
 
 from gateway.core.hub import Hub
+from gateway.core.pacing import takes_extras
 from gateway.domain.streams.tempo import Rhythm
 from gateway.domain.wire.bus import BusKind, encode_fields
 from gateway.domain.wire.frames import encode_json
@@ -43,7 +44,8 @@ class RhythmListener:
         max_bytes = self._hub.shared.limits.unsent_bytes
         for connection in session.connections:
             # One that does not read is spared: what it would see of the rhythm is long over.
-            if connection.wants_rhythm and connection.generation and connection.unsent_bytes <= max_bytes:
+            is_wanted = connection.wants_rhythm and connection.generation and takes_extras(connection)
+            if is_wanted and connection.unsent_bytes <= max_bytes:
                 connection.send_control(payload)
 
 

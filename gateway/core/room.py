@@ -6,6 +6,7 @@ Nothing while it asked for a pause. Called by resume (wait) and by the connectio
 import asyncio
 from typing import TYPE_CHECKING
 
+from gateway.core.pacing import PAGE_BYTES
 from gateway.domain.sessions.states import State
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ class Room:
         if connection.state not in CATCHING_UP or self.is_paused:
             return 0
         limits = connection.shared.limits
-        room = limits.replay_page_bytes
+        pacing = connection.pacing
+        is_paced = pacing is not None and not pacing.is_over(connection.shared.clock())
+        room = min(limits.replay_page_bytes, PAGE_BYTES) if is_paced else limits.replay_page_bytes
         if connection.is_acking:
             free = limits.unacked_bytes - connection.unacked_bytes
             room = min(room, free if free >= limits.unacked_bytes // 2 else 0)
@@ -42,6 +45,8 @@ class Room:
             if link is None or connection.is_ending:
                 return 0
             await link.drained()
+            if connection.pacing is not None:
+                await connection.pacing.pause(connection.shared.clock())
             if room := self.bytes_for(connection):
                 return room
             if link is connection.link and connection.state in CATCHING_UP:

@@ -11,6 +11,7 @@ import msgspec
 from gateway.core.connection import Connection
 from gateway.domain.exchange.control import KINDS, echo_of
 from gateway.domain.measures import Measures
+from gateway.domain.wire.connect import Channel
 from gateway.domain.wire.cursor import MAX_SEQ
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.frames import error_payload
@@ -78,7 +79,7 @@ class Visit:
 
     @property
     def is_further_poll(self) -> bool:
-        return self._connection.is_further_poll
+        return is_further_poll(self._connection)
 
     @property
     def head(self) -> int:
@@ -165,6 +166,11 @@ class Visit:
             self._connection.send_control(payload)
 
 
+def is_further_poll(connection: Connection) -> bool:
+    """It goes on where another long poll of the client ended, which was told what is told at the beginning."""
+    return connection.channel is Channel.POLL and connection.replaces is not None
+
+
 def read_auth(text: str) -> str:
     """The token of a first `auth` message. Raises RelayError BAD_REQUEST."""
     message = _read_message(text)
@@ -229,4 +235,4 @@ def refusal_payload(error: RelayError) -> dict[str, Any]:
     return error_payload(error.code, error.message, retryable=error.rule.retryable, after_ms=error.after_ms)
 
 
-__all__ = ["Host", "Speech", "Visit", "read_auth", "refusal_payload"]
+__all__ = ["Host", "Speech", "Visit", "is_further_poll", "read_auth", "refusal_payload"]

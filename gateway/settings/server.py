@@ -1,5 +1,6 @@
 """Where the gateway listens and whom it lets in."""
 
+import re
 from ipaddress import ip_address
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -8,6 +9,7 @@ from pydantic import AfterValidator, Field
 
 from gateway.settings.topic import ByteCount, Topic, Words
 
+_PATTERN = re.compile(r"\*(\.[a-z0-9-]+){2,}(:[0-9]+)?")
 Port = Annotated[int, Field(ge=0, le=65535)]
 
 
@@ -30,6 +32,11 @@ def _check_origins(origins: tuple[str, ...]) -> tuple[str, ...]:
             or origin != f"{parts.scheme}://{parts.netloc}".lower()
         ):
             raise ValueError(f"{origin!r} is not an origin; write it as `https://app.example.com`, lower case, no path")
+        if "*" in origin and _PATTERN.fullmatch(parts.netloc) is None:
+            raise ValueError(
+                f"{origin!r} is not an origin; a star is the whole first label, and at least two follow: "
+                "`https://*.example.com`"
+            )
     return origins
 
 
@@ -47,7 +54,8 @@ class ServerSettings(Topic):
     gateway_name: str | None = Field(None, min_length=1, max_length=100, pattern=r"^[A-Za-z0-9._-]+$")
     """First half of the gateway id; empty means the host name, which on Kubernetes is the pod's name."""
     allowed_origins: Annotated[Words, AfterValidator(_check_origins)] = ()
-    """Web pages that may connect; empty: only those of the same host. Without an Origin it is no browser and passes."""
+    """Web pages that may connect, a star for one label (`https://*.example.com`); empty: only those of the same host.
+    Without an Origin it is no browser and passes."""
     query_token: bool = False
     """Off: a token in a URL ends up in the logs of every proxy on the way."""
     auth_timeout_seconds: float = Field(5, gt=0, le=60)

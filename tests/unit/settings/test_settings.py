@@ -137,11 +137,30 @@ def test_two_keys_make_a_rotation() -> None:
 
 @pytest.mark.parametrize(
     "origin",
-    ["app.example.com", "https://app.example.com/", "https://APP.example.com", "ftp://a", "null", "*"],
+    [
+        "app.example.com",
+        "https://app.example.com/",
+        "https://APP.example.com",
+        "ftp://a",
+        "null",
+        "*",
+        "https://*",
+        "https://*.com",
+        "https://*.com:8443",
+        "https://app.*.com",
+        "https://app-*.example.com",
+        "https://*.*.example.com",
+        "https://*example.com",
+    ],
 )
 def test_origin_must_be_written_as_browsers_send_it(origin: str) -> None:
     """Failure catalogue U05."""
     assert "is not an origin" in message(server={"allowed_origins": [origin]})
+
+
+@pytest.mark.parametrize("origin", ["https://*.example.com", "http://*.example.co.uk:8443"])
+def test_an_origin_may_have_a_star_for_one_label(origin: str) -> None:
+    assert load(server={"allowed_origins": [origin]}).server.allowed_origins == (origin,)
 
 
 def test_origins_may_be_one_text_with_commas() -> None:
