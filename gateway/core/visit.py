@@ -133,6 +133,7 @@ class Visit:
                 number, payload = message.get("seq"), message["payload"]
                 self._answer(await self._host.speech.inputs.by_socket(self._connection, number, payload))
                 return
+            about = echo_of(message["payload"])
             kind, payload = _read_kind(message["payload"])
             match kind:
                 case "ping":
@@ -142,7 +143,7 @@ class Visit:
                 case "auth":
                     await self._renew(_read_token(payload))
                 case _ if kind in KINDS:
-                    about = {"what": kind, **echo_of(payload)}
+                    about = {"what": kind, **about}
                     self._answer(await self._host.speech.control.by_socket(self._connection, kind, payload))
                 case _:
                     raise RelayError(ErrorCode.BAD_REQUEST, "unknown control kind")
@@ -158,7 +159,7 @@ class Visit:
         except RelayError as exc:
             self.refuse(exc)
         except StoreUnavailable:
-            self._answer(refusal_payload(RelayError(ErrorCode.UNAVAILABLE, "Redis is not available")))
+            raise RelayError(ErrorCode.UNAVAILABLE, "Redis is not available") from None
 
     def _answer(self, payload: dict[str, Any]) -> None:
         """A client that asks and never reads gets no answers: they are bounded like everything else."""

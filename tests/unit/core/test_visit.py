@@ -117,6 +117,18 @@ async def test_a_refusal_names_what_it_refuses(message: dict[str, Any], about: d
 
 
 @pytest.mark.parametrize(
+    "payload", [{"kind": "ack", "seq": "x"}, {"kind": "dance"}, {"kind": 5}, {}, {"kind": "auth"}], ids=str
+)
+async def test_every_refusal_of_a_control_has_its_id(payload: dict[str, Any]) -> None:
+    """Also where nobody was asked: a client with several under way knows which one it was."""
+    async with stage() as it:
+        link = await say(it, Host(it), {"type": "control", "payload": payload | {"id": "c7", "t": 5}})
+
+        [error] = link.control("error")
+        assert (error["code"], error["id"], error["t"]) == ("bad_request", "c7", 5)
+
+
+@pytest.mark.parametrize(
     ("message", "code"),
     [
         ("no json", "bad_request"),
