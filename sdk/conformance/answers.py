@@ -149,7 +149,7 @@ class Answers:
     async def _play(self, exchange: Exchange) -> None:
         """Everything from its cursor, then what is published; polls answer as soon as there is something."""
         query = exchange.request.query
-        begin = exchange.request.headers.get("last-event-id") or query.get("cursor") or query.get("since")
+        begin = exchange.request.position
         position = int(begin.rpartition(".")[2]) if begin else 0 if query.get("from") == "start" else self._server.head
         if exchange.kind == "poll":
             self._players[exchange] = asyncio.create_task(self._play_poll(exchange, position))

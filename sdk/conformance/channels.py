@@ -24,6 +24,7 @@ class Habits:
     """What a channel does by itself; a scenario may switch each off."""
 
     pong: bool = True
+    pong_delay_ms: int = 0
     input: str = "accept"
     """`accept`; `drop`: taken but the answer is lost; `ignore`: as if it had never come."""
     control: str = "accept"

@@ -85,6 +85,12 @@ class Driver:
         assert self._process is not None
         return self._process.pid
 
+    async def kill(self) -> None:
+        """As a page that is gone in a moment: nothing of it is told, nothing tidied up."""
+        assert self._process is not None
+        self._process.kill()
+        await self.has_ended.wait()
+
     async def end(self) -> None:
         process = self._process
         if process is None:

@@ -43,6 +43,11 @@ class Request:
         return next((item.removeprefix("bearer.") for item in offered if item.startswith("bearer.")), None)
 
     @property
+    def position(self) -> str | None:
+        """Where it wants to go on, by whichever way the endpoint has for that."""
+        return self.headers.get("last-event-id") or self.query.get("cursor") or self.query.get("since")
+
+    @property
     def is_upgrade(self) -> bool:
         return self.headers.get("upgrade", "").lower() == "websocket"
 

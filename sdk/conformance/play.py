@@ -11,7 +11,7 @@ from sdk.conformance.drivers import Driver
 from sdk.conformance.scenario import Scenario
 from sdk.conformance.script_log import BadScenario, Span
 from sdk.conformance.steps import WITHIN_SECONDS, Steps
-from sdk.conformance.witness import Failed
+from sdk.conformance.witness import Failed, Witness
 
 END_SECONDS: Final = 10.0
 
@@ -74,6 +74,9 @@ class Play:
                 raise Failed(f"states {sorted(unwanted)} must not be: {states}")
         if "inbox" in expect:
             await self._steps.do({"inbox": expect["inbox"]})
+        for exchange in self._steps.server.exchanges:
+            if any(len(token) > 1 and token in exchange.request.raw_target for token in self._steps.tokens):
+                raise Failed(f"{exchange.name} has a token in its URL")
         await self._close_all()
         for kind, bounds in expect.get("requests", {}).items():
             self._steps.check_count(kind, bounds)
@@ -85,9 +88,7 @@ class Play:
             return
         witness = self._steps.witnesses["a"]
         if "kinds" in expect:
-            kinds = [str(event["kind"]) for event in witness.of("message")]
-            if kinds != expect["kinds"]:
-                raise Failed(f"the kinds of the messages were {kinds}, not {expect['kinds']}")
+            await self._check_kinds(witness, expect["kinds"])
         if span is None:
             return
         gaps = [Span.parse(gap) for gap in expect.get("gaps", [])]
@@ -100,12 +101,20 @@ class Play:
         if problems:
             raise Failed("; ".join(problems[:5]))
 
+    async def _check_kinds(self, witness: Witness, wanted: list[str]) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WITHIN_SECONDS / 2):
+                await witness.until(lambda: len(witness.of("message")) >= len(wanted))
+        kinds = [str(event["kind"]) for event in witness.of("message")]
+        if kinds != wanted:
+            raise Failed(f"the kinds of the messages were {kinds}, not {wanted}")
+
     async def _close_all(self) -> None:
         """`close()` leaves nothing behind: every session ends, and so does every connection."""
         if self._scenario.expect.get("leaves_open"):
             return
         for session, witness in self._steps.witnesses.items():
-            if not witness.of("ended"):
+            if not witness.of("ended") and not self._steps.is_gone(session):
                 self._steps.say_close(session)
                 await _in_time(witness.ended(), f"session {session} never ended")
         for exchange in self._steps.server.exchanges:

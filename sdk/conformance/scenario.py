@@ -3,6 +3,7 @@
 What each step and field means: README.md beside this.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from sdk.conformance.server import KINDS
 
 FOLDER: Final = Path(__file__).resolve().parent / "scenarios"
 Step = dict[str, Any]
+_LONG: Final = re.compile(r"\$\{(.)\*(\d{1,7})\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,9 @@ _ANSWERS: Final[_Kinds] = {
     "welcome": (dict, str), "reply": dict, "poll": dict, "frames": list, "hang": bool, "reset": bool,
 }  # fmt: skip
 STEPS: Final[dict[str, StepRule]] = {
+    # A process of its own for what is asked with `page: <name>`; and its end, as by kill -9.
+    "page": StepRule({}, {}),
+    "kill": StepRule({}, {}),
     # What the driver is told; fields of the driver's own line.
     "do": StepRule({}, {"session": str, "*": object}),
     # What the driver must say.
@@ -48,6 +53,8 @@ STEPS: Final[dict[str, StepRule]] = {
             "query": dict,
             "headers": dict,
             "token": (str, type(None)),
+            "path": str,
+            "position": str,
             "body": dict,
             "habits": dict,
             **_ANSWERS,
@@ -60,6 +67,7 @@ STEPS: Final[dict[str, StepRule]] = {
     "send": StepRule({"frames": list}, {"bytes_per_second": int}),
     "welcome": StepRule({}, {"*": object}),
     "habits": StepRule({"are": dict}, {}),
+    "never_hear": StepRule({"frame": dict, "seconds": (int, float)}, {}),
     "hear": StepRule({"frame": dict}, {**_WITHIN, **_TIMES}),
     "close": StepRule({}, {"code": (int, type(None)), "reason": str}),
     "end": StepRule({}, {}),
@@ -160,6 +168,7 @@ def _scenario(document: Any, group: str, number: int) -> Scenario:
     place = f"{group}.yaml, scenario {number}"
     if not isinstance(document, dict):
         raise BadScenario(f"{place} must be a mapping")
+    document = _long(document)
     place = f"{group}.yaml, {document.get('name', f'scenario {number}')!r}"
     _check_fields(document, {name: kind for name, (kind, _) in _SCENARIO.items()}, place)
     for name, (_, is_required) in _SCENARIO.items():
@@ -186,6 +195,19 @@ def _scenario(document: Any, group: str, number: int) -> Scenario:
         is_short=document.get("short", False),
         only=document.get("only"),
     )
+
+
+def _long(value: Any) -> Any:
+    """`${x*300000}` is a text of that many x."""
+    match value:
+        case dict():
+            return {name: _long(item) for name, item in value.items()}
+        case list():
+            return [_long(item) for item in value]
+        case str() if found := _LONG.fullmatch(value):
+            return found[1] * int(found[2])
+        case _:
+            return value
 
 
 def check_step(step: Any, place: str) -> None:

@@ -46,7 +46,8 @@ class ScriptedServer:
         """What of the log has been published."""
         self.inbox = ScriptInbox()
         self.exchanges: list[Exchange] = []
-        self.rules: dict[str, Rule] = {}
+        self.rules: dict[str, Rule | None] = {}
+        """Kind -> what is done with its requests; None: held."""
         self.changed = asyncio.Condition()
         self.ignores_tcp = False
         """Accept connections and never read from them."""
@@ -125,7 +126,7 @@ class ScriptedServer:
         exchange.on_message = self._on_message
         self._note(f"{exchange.name} <- {request.method} {request.raw_target} {_shown(request)}")
         self.exchanges.append(exchange)
-        rule = self.rules.get(kind, _OWN_RULES.get(kind))
+        rule = self.rules[kind] if kind in self.rules else _OWN_RULES.get(kind)
         if rule is None:
             self._held.append(exchange)
             if kind != "websocket":
@@ -157,10 +158,9 @@ class ScriptedServer:
 
     async def set_rule(self, kind: str, rule: Rule | None) -> None:
         """None: hold. What is held already is decided by a new rule."""
-        if rule is None:
-            self.rules.pop(kind, None)
-            return
         self.rules[kind] = rule
+        if rule is None:
+            return
         held = [exchange for exchange in self._held if exchange.kind == kind]
         self._held = [exchange for exchange in self._held if exchange.kind != kind]
         for exchange in held:
@@ -213,6 +213,7 @@ class ScriptedServer:
             await self._tell()
         elif isinstance(payload, dict) and payload.get("kind") == "ping" and exchange.habits.pong:
             echoed = {name: payload[name] for name in ("id", "t") if name in payload}
+            await asyncio.sleep(exchange.habits.pong_delay_ms / 1000)
             exchange.send(self.control({"kind": "pong", **echoed}))
         elif is_asking(payload) and exchange.habits.control == "accept":
             assert isinstance(payload, dict)

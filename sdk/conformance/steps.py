@@ -52,17 +52,30 @@ class Steps:
         self._channels: dict[str, Exchange] = {}
         self._marks: dict[str, float] = {"start": time.monotonic()}
         self._asks = 0
+        self._drivers: dict[str, Driver] = {}
+        """Session -> the process that it lives in."""
+        self._pages: dict[str, Driver] = {}
+        self.tokens: set[str] = set()
 
     async def stop(self) -> None:
         """Nothing is left of it, also when it failed in the middle."""
         for name in self.witnesses:
             self.say_close(name)
-            self._driver.forget(self._name(name))
+            self._driver_of(name).forget(self._name(name))
+        for page in self._pages.values():
+            await page.end()
         await self._answers.stop()
         await self.server.stop()
 
     def say_close(self, session: str) -> None:
-        self._driver.say({"do": "close", "s": self._name(session)})
+        self._driver_of(session).say({"do": "close", "s": self._name(session)})
+
+    def is_gone(self, session: str) -> bool:
+        """Its process was killed."""
+        return self._driver_of(session).has_ended.is_set()
+
+    def _driver_of(self, session: str) -> Driver:
+        return self._drivers.get(session, self._driver)
 
     def _name(self, session: str) -> str:
         return f"{self._prefix}.{session}"
@@ -74,26 +87,37 @@ class Steps:
         async with asyncio.timeout(within):
             await getattr(self, f"_do_{verb}")(step[verb], fields)
 
+    async def _do_page(self, name: str, _fields: dict[str, Any]) -> None:
+        page = Driver(self._driver.program)
+        self._pages[name] = page
+        await page.__aenter__()
+
+    async def _do_kill(self, name: str, _fields: dict[str, Any]) -> None:
+        await self._pages[name].kill()
+
     async def _do_do(self, what: str, fields: dict[str, Any]) -> None:
         session = fields.pop("session", "a")
+        page = fields.pop("page", None)
         if what == "connect":
+            self._drivers[session] = self._pages[page] if page else self._driver
             fields["options"] = self._options(fields.get("options", {}))
             if session in self.witnesses:
                 raise BadScenario(f"session {session!r} is there already: a page that is loaded again needs a new name")
             witness = self.witnesses[session] = Witness(self.note)
-            self._driver.listen(self._name(session), witness.on_event)
+            self._drivers[session].listen(self._name(session), witness.on_event)
         line = {"do": what, "s": self._name(session), **self._substituted(fields)}
         self.note(f"   do {line}")
-        self._driver.say(line)
+        self._driver_of(session).say(line)
 
     def _options(self, options: dict[str, Any]) -> dict[str, Any]:
+        self.tokens |= {token for token in (options.get("token"), *options.get("tokens", ())) if token}
         timing = {**TIMING, **(self._scenario.timing or {}), **options.get("timing", {})}
         own = {"url": ["$url"], "session": self._scenario.session, "token": None, "channel": "auto", "store": "memory"}
         return {**own, **options, "timing": timing}
 
     def _substituted(self, value: Any) -> Any:
         """`$url`, `$url2`: the server's two addresses; `$dead`: nobody listens; `$store`: a file of this scenario;
-        `$w1.connection`, `$w1.client`: of what a `take` named.
+        `$w1.connection`, `$w1.client`: of what a `take` named; `$w1.heard`: the id of what `hear` heard last.
         """
         match value:
             case dict():
@@ -111,7 +135,13 @@ class Steps:
             case str() if value.startswith("$"):
                 name, _, what = value[1:].partition(".")
                 exchange = self._channel(name)
-                return exchange.connection if what == "connection" else exchange.request.query.get(what)
+                match what:
+                    case "connection":
+                        return exchange.connection
+                    case "heard":
+                        return exchange.heard[exchange.heard_index - 1]["payload"].get("id")
+                    case _:
+                        return exchange.request.query.get(what)
             case _:
                 return value
 
@@ -148,7 +178,7 @@ class Steps:
             while True:
                 self._asks += 1
                 ident = f"ask{self._asks}"
-                self._driver.say({"do": what, "s": self._name(session), "id": ident, **question})
+                self._driver_of(session).say({"do": what, "s": self._name(session), "id": ident, **question})
                 value = (await witness.see("reply", {"id": ident})).get("value")
                 if matches(wanted, value):
                     return
@@ -184,6 +214,10 @@ class Steps:
             for name, value in self._substituted(wanted).items():
                 if not matches(value, given.get(name)):
                     raise Failed(f"{exchange.name} has {name}={given.get(name)!r}, not {value!r}")
+        if "path" in fields and request.raw_target.partition("?")[0] != fields["path"]:
+            raise Failed(f"{exchange.name} has the path {request.raw_target!r}, not {fields['path']!r}")
+        if "position" in fields and fields["position"] != request.position:
+            raise Failed(f"{exchange.name} goes on from {request.position!r}, not from {fields['position']!r}")
         if "token" in fields and request.token != fields["token"]:
             raise Failed(f"{exchange.name} has the token {request.token!r}, not {fields['token']!r}")
         if "body" in fields and not matches(self._substituted(fields["body"]), request.json()):
@@ -215,6 +249,14 @@ class Steps:
         wanted = self._substituted(fields["frame"])
         await self._channel(name).hear(lambda frame: matches(wanted, frame))
         self._check_times(time.monotonic(), fields)
+
+    async def _do_never_hear(self, name: str, fields: dict[str, Any]) -> None:
+        exchange = self._channel(name)
+        wanted = self._substituted(fields["frame"])
+        await asyncio.sleep(fields["seconds"])
+        for frame in exchange.heard[exchange.heard_index :]:
+            if matches(wanted, frame):
+                raise Failed(f"{exchange.name} said {frame}")
 
     async def _do_close(self, name: str, fields: dict[str, Any]) -> None:
         self._channel(name).close(fields.get("code", 1000), fields.get("reason", ""))

@@ -10,14 +10,25 @@ from sdk.conformance.script_log import TEXT_KINDS, ScriptLog, Span
 _REPORTED = ("gap", "snapshot")
 """Items of the reading loop that are no message of the log."""
 
+_ANSWERS = ("settled", "reply", "ended")
+"""Looked for by what they answer, in whatever order they came."""
+
 
 class Failed(Exception):
     """The SDK did not do what the scenario demands."""
 
 
 def matches(pattern: Any, value: Any) -> bool:
-    """A subset: mappings by their named fields, `*` anything but null, lists by length and item."""
+    """A subset: mappings by their named fields, lists by length and item; `*` is anything but null, {not: x} but x,
+    {begins: text} and {one_of: [...]} what they say.
+    """
     match pattern:
+        case {"not": unwanted} if len(pattern) == 1:
+            return value is not None and not matches(unwanted, value)
+        case {"begins": str(text)} if len(pattern) == 1:
+            return isinstance(value, str) and value.startswith(text)
+        case {"one_of": list(choices)} if len(pattern) == 1:
+            return any(matches(choice, value) for choice in choices)
         case "*":
             return value is not None
         case dict():
@@ -58,14 +69,15 @@ class Witness:
         return [event for event in self.events if event.get("event") == kind]
 
     async def see(self, kind: str, pattern: Mapping[str, Any]) -> Event:
-        """The next event of this kind that matches; those before it are skipped. Waits for ever."""
+        """The next event of this kind that matches; those before it are skipped, but for answers. Waits for ever."""
         async with self.changed:
             while True:
                 self.check()
                 for index in range(self._looked.get(kind, 0), len(self.events)):
                     event = self.events[index]
                     if event.get("event") == kind and matches(dict(pattern), event):
-                        self._looked[kind] = index + 1
+                        if kind not in _ANSWERS:
+                            self._looked[kind] = index + 1
                         return event
                 await self.changed.wait()
 
