@@ -11,6 +11,8 @@ from gateway.domain.wire.close_codes import CLOSE_RULES, CloseCode, Reconnect
 
 _decode = msgspec.json.Decoder(dict).decode
 _COMMENT = b": \n\n"
+OVER = b": over\n\n"
+"""All of the run was told: a reader that comes back would get 204, and need not ask. Libraries skip comments."""
 
 
 class DialectEvents:
@@ -41,10 +43,12 @@ class DialectEvents:
 
     def close(self, code: int, reason: str, retry_ms: int | None) -> bytes:  # noqa: ARG002  they do not know it
         """An end that is final is told as an error. After any other the stream just ends, and the reader comes back."""
+        if self.is_over:
+            return OVER
         rule = CLOSE_RULES.get(CloseCode(code)) if code in CLOSE_RULES else None
         if rule is None or rule.reconnect is not Reconnect.NO or code == CloseCode.NORMAL:
             return b""
         return self._translator.closed(CloseCode(code).name.lower(), reason or rule.meaning)
 
 
-__all__ = ["DialectEvents"]
+__all__ = ["OVER", "DialectEvents"]
