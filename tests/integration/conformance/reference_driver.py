@@ -49,6 +49,7 @@ class Session:
             with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
                 code = await self.read_once(retry)
             if code in FINAL:
+                self.set_state("closed", str(code))
                 say("ended", s=self.name, error=FINAL[code], code=str(code))
                 return
             self.set_state("waiting", str(code))
