@@ -6,10 +6,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Test processes; two suit a small machine, since integration tests start servers of their own.
 JOBS ?= 2
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format bench soak docs lock clean
+.PHONY: help venv demo test conformance check format bench soak docs lock clean
 
 help: ## Show this list.
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 venv: $(VENV)/.run ## Make .venv with the command `relayrouter`.
 	@:
@@ -35,11 +35,26 @@ demo: $(VENV)/.run ## Run three gateways and a web page to break them on. Ctrl-C
 
 # Fault tests stop and kill processes, and mostly wait. What judges latency runs alone.
 SLOW := tests/integration/test_faults_slow.py
-test: $(VENV)/.dev ## Run the tests: at most six minutes on two cores.
+test: $(VENV)/.dev $(JS)/dist/.built ## Run the tests: at most six minutes on two cores.
 	@$(BIN)/python -m pytest tests/unit tests/integration -m "not soak and not fault" -n $(JOBS) --dist loadfile -q
 	@$(BIN)/python -m pytest tests/integration -m "fault and not soak" -n $(JOBS) --dist loadfile -q \
 	  --ignore $(SLOW)
 	@$(BIN)/python -m pytest $(SLOW) -m "not soak" -q
+
+# The JavaScript SDK, built: what its users install, and what is tested. Node.js comes from PATH or from the registry.
+JS := sdk/js
+NPM := cd $(JS) && ../../$(BIN)/python ../../tools/node.py npm
+$(JS)/node_modules/.installed: $(JS)/package-lock.json | $(VENV)/.dev
+	@echo "installing the JavaScript SDK's tools"
+	@$(NPM) ci --no-audit --no-fund --silent
+	@touch $@
+
+$(JS)/dist/.built: $(shell find $(JS)/src $(JS)/scripts -type f 2>/dev/null) $(JS)/package.json $(JS)/node_modules/.installed
+	@$(NPM) run --silent build
+	@touch $@
+
+conformance: $(VENV)/.dev $(JS)/dist/.built ## Try both SDKs on every scenario, then on real gateways with faults.
+	@$(BIN)/python -m sdk.conformance --real
 
 soak: $(VENV)/.dev ## Run the tests that take longer.
 	@$(BIN)/python -m pytest tests -m soak -q
@@ -66,4 +81,4 @@ lock: ## Pin the newest allowed versions (needs uv).
 	@tools/lock.sh
 
 clean: ## Remove .venv and everything built.
-	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	@rm -rf $(VENV) build dist $(JS)/dist $(JS)/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
