@@ -4,11 +4,13 @@ import { build } from "esbuild";
 import { entries } from "./entries.mjs";
 
 const LIMIT_BYTES = 15_000;
+const PRIVATE = /^_[a-z]/;
 
 const { outputFiles } = await build({
   entryPoints: [entries.index],
   bundle: true,
   minify: true,
+  mangleProps: PRIVATE,
   format: "esm",
   platform: "browser",
   target: "es2022",

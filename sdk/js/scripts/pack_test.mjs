@@ -1,0 +1,141 @@
+// What is published, used as its users do: packs a clean build, installs the file elsewhere, and imports, requires,
+// type-checks and bundles every entry point from there.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { build } from "esbuild";
+import { root } from "./entries.mjs";
+
+/** What each entry point must have. `browser` has no CommonJS. */
+const NAMES = {
+  ".": ["connect", "RelayError", "AuthError"],
+  "./segmenter": ["Segmenter", "segmentStream"],
+  "./render": ["renderText", "FrameBatch"],
+  "./react": ["useSession"],
+  "./ai-sdk": ["RelayChatTransport"],
+  "./stores": ["sessionStorageStore", "indexedDbStore", "jsonStore"],
+};
+const PEERS = ["react", "ai", "@types/react"];
+const { name, version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const gateway = readFileSync(join(root, "../../gateway/__init__.py"), "utf8");
+const folder = mkdtempSync(join(tmpdir(), "relayrouter-pack-"));
+
+const run = (command, args, options = {}) => execFileSync(command, args, { cwd: folder, encoding: "utf8", ...options });
+const specifier = (entry) => name + entry.slice(1);
+const ids = Object.keys(NAMES).map((entry, index) => [specifier(entry), `m${index}`, NAMES[entry]]);
+const steps = [];
+const step = (what, fn) => steps.push([what, fn]);
+
+step("the version is the gateway's", () => {
+  if (!gateway.includes(`"${version}"`)) throw new Error(`package.json says ${version}`);
+});
+
+step("pack and install", () => {
+  run("npm", ["run", "--silent", "build"], { cwd: root, stdio: "inherit" });
+  const [{ filename, files }] = JSON.parse(run("npm", ["pack", "--json", "--pack-destination", folder], { cwd: root }));
+  const strange = files
+    .map((file) => file.path)
+    .filter((path) => !/^(dist\/|package\.json|README\.md|LICENSE)/.test(path));
+  if (strange.length) throw new Error(`it packs ${strange}`);
+  for (const needed of ["README.md", "LICENSE", "dist/relayrouter.browser.js"]) {
+    if (!files.some((file) => file.path === needed)) throw new Error(`it lacks ${needed}`);
+  }
+  writeFileSync(join(folder, "package.json"), '{"name":"consumer","private":true,"type":"module"}\n');
+  const peers = PEERS.map((peer) => `${peer}@file:${join(root, "node_modules", peer)}`);
+  run("npm", ["install", "--offline", "--no-audit", "--no-fund", "--install-links=false", `./${filename}`, ...peers]);
+});
+
+const check = (names) =>
+  `for (const name of ${JSON.stringify(names)}) if (!(name in m)) throw new Error(name + " is missing");`;
+
+step("import every entry", () => {
+  for (const [from, , names] of ids) {
+    run(process.execPath, ["--input-type=module", "-e", `import * as m from "${from}"; ${check(names)}`]);
+  }
+  run(process.execPath, [
+    "--input-type=module",
+    "-e",
+    `import * as m from "${name}/browser"; ${check(["connect", "Segmenter"])}`,
+  ]);
+});
+
+step("require every entry", () => {
+  for (const [from, , names] of ids) {
+    run(process.execPath, ["--input-type=commonjs", "-e", `const m = require("${from}"); ${check(names)}`]);
+  }
+});
+
+step("types for import and require, node16 and bundler", () => {
+  const uses = ids
+    .map(([, id, names]) => `export const u_${id} = [${names.map((each) => `${id}.${each}`)}];`)
+    .join("\n");
+  const imports = ids.map(([from, id]) => `import * as ${id} from "${from}";`).join("\n");
+  const requires = ids.map(([from, id]) => `import ${id} = require("${from}");`).join("\n");
+  const own = `const session = m0.connect({ url: "http://localhost", session: "s" });
+export const kinds: Promise<string[]> = (async () => {
+  const out: string[] = [];
+  for await (const message of session) out.push(message.kind);
+  return out;
+})();`;
+  mkdirSync(join(folder, "types"));
+  writeFileSync(join(folder, "types/esm.mts"), `${imports}\n${uses}\n${own}\n`);
+  writeFileSync(join(folder, "types/cjs.cts"), `${requires}\n${uses}\n${own}\n`);
+  const tsc = join(root, "node_modules/typescript/bin/tsc");
+  const strict = [
+    "--noEmit",
+    "--strict",
+    "--target",
+    "es2022",
+    "--lib",
+    "es2023,dom",
+    "--types",
+    "",
+    "--skipLibCheck",
+    "false",
+  ];
+  for (const [module, resolution, files] of [
+    ["node16", "node16", ["types/esm.mts", "types/cjs.cts"]],
+    ["esnext", "bundler", ["types/esm.mts"]],
+  ]) {
+    run(process.execPath, [tsc, ...strict, "--module", module, "--moduleResolution", resolution, ...files], {
+      stdio: "inherit",
+    });
+  }
+});
+
+step("bundle for browsers, and leave out what is not used", async () => {
+  const bundled = async (contents) => {
+    const { outputFiles } = await build({
+      stdin: { contents, resolveDir: folder },
+      bundle: true,
+      minify: true,
+      format: "esm",
+      platform: "browser",
+      external: ["react", "ai"],
+      write: false,
+      logLevel: "error",
+    });
+    return outputFiles[0].contents.length;
+  };
+  for (const [from, , names] of ids) {
+    const used = await bundled(`import { ${names[0]} } from "${from}"; console.log(${names[0]});`);
+    const unused = await bundled(`import "${from}"; import { ${names[0]} } from "${from}"; console.log(1);`);
+    if (used < 500 || unused > 200) throw new Error(`${from}: ${used} bytes used, ${unused} unused`);
+  }
+  const error = await bundled(`import { RelayError } from "${name}"; console.log(RelayError);`);
+  const core = await bundled(`import { connect } from "${name}"; console.log(connect);`);
+  if (error > core / 4) throw new Error(`the core cannot be shaken: ${error} of ${core} bytes for an error class`);
+});
+
+try {
+  for (const [what, fn] of steps) {
+    await fn();
+    process.stdout.write(`ok: ${what}\n`);
+  }
+  process.stdout.write(
+    `${name} ${version}: ${readdirSync(folder).find((file) => file.endsWith(".tgz"))} is fit to publish\n`,
+  );
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

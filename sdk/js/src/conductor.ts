@@ -1,0 +1,384 @@
+/**
+ * Connects, and connects again: one attempt at a time, whatever asks for it. Waits with full jitter, keeps the slots that
+ * servers give, falls down the ladder and climbs it, and replaces a connection before it is broken where it can.
+ */
+
+import { Backoff, spread } from "./backoff.js";
+import { Connection, type ConnectionOwner } from "./connection.js";
+import type { Credentials } from "./credentials.js";
+import { broken, causeOf, type Ending, endingOf, isClosedByServer, isTooBig, judge } from "./endings.js";
+import { RelayError } from "./errors.js";
+import type { StateEvent } from "./events.js";
+import { ask, type Query, sessionUrl } from "./http.js";
+import { Ladder } from "./ladder.js";
+import type { Settings } from "./options.js";
+import type { Platform } from "./platform.js";
+import { Signal } from "./signal.js";
+import type { ChannelName, SessionState } from "./states.js";
+
+/** After "online" or "visible": at once, but not all devices of a network in the same moment. */
+const SOON_MS = 500;
+/** The gateway takes no greater `retry`. */
+const MAX_RETRY = 1_000;
+
+export interface ConductorSink extends Omit<ConnectionOwner, "ended"> {
+  client(): string;
+  /** After the last message received. */
+  cursor(): string | null;
+  /** The application is so far behind that no more may come. */
+  isFull(): boolean;
+  state(event: StateEvent): void;
+  /** No connection is live. */
+  lost(): void;
+  /** The connection was closed for the size of something that we sent. */
+  tooBig(): void;
+  /** It is over. */
+  finished(error: RelayError | null): void;
+  error(error: RelayError): void;
+}
+
+export class Conductor implements ConnectionOwner {
+  current: Connection | null = null;
+  private _predecessor: Connection | null = null;
+  private _opening: Connection | null = null;
+  /** May look alive to its gateway: replaced, which is no take-over by somebody else. */
+  private _lastId: string | null = null;
+  private readonly _backoff: Backoff;
+  private readonly _ladder: Ladder;
+  private readonly _signal = new Signal();
+  private _turn = 0;
+  private _notBefore = 0;
+  private _replaceAt: number | null = null;
+  private _slotAt: number | null = null;
+  private _climbAt: number | null = null;
+  private _isBusy = false;
+  private _isAttempting = false;
+  private _isOffline: boolean;
+  private _isClosed = false;
+  private _cause = "";
+  private _url: string;
+  private _shown = "";
+  /** Of the connection that our attempt was to replace. */
+  private _heldEnding: Ending | null = null;
+  private _cancelOverlap: () => void = () => undefined;
+
+  constructor(
+    private readonly _platform: Platform,
+    private readonly _settings: Settings,
+    private readonly _credentials: Credentials,
+    private readonly _sink: ConductorSink,
+  ) {
+    const { backoffBase, backoffMax, ladderFailures, climbAfter } = _settings.timing;
+    this._backoff = new Backoff(backoffBase, backoffMax, _platform.random);
+    this._ladder = new Ladder(_settings.channel, ladderFailures, climbAfter, _platform.random);
+    this._isOffline = !_platform.isOnline();
+    this._url = _settings.urls[0] ?? "";
+  }
+
+  /** Until `close`, or an end that no attempt would change. */
+  async run(): Promise<void> {
+    while (!this._isClosed) {
+      const due = this._due();
+      const now = this._platform.now();
+      if (due !== null && due <= now) {
+        await this._attempt();
+      } else {
+        this._showState();
+        await this._signal.wait(this._platform, due === null ? null : due - now);
+      }
+    }
+  }
+
+  close(): void {
+    this._isClosed = true;
+    this._cancelOverlap();
+    for (const connection of [this.current, this._predecessor, this._opening]) connection?.close();
+    this.current = this._predecessor = this._opening = null;
+    this._signal.wake();
+  }
+
+  // ---- what happens outside ----------------------------------------------------------------------------------------
+
+  online(): void {
+    this._isOffline = false;
+    this.probe();
+  }
+
+  offline(): void {
+    this._isOffline = true;
+    this._showState();
+    this._signal.wake();
+  }
+
+  /** The connection may be dead without knowing: ask it, or replace it when it cannot be asked. */
+  probe(): void {
+    const { current } = this;
+    if (current === null) {
+      if (!this._isBusy)
+        this._notBefore = Math.min(this._notBefore, this._platform.now() + SOON_MS * this._platform.random());
+    } else if (current.isDuplex) {
+      current.probe();
+    } else if (current.silentMs > this._settings.timing.probeTimeout || current.name === "poll") {
+      this.replaceIn(0);
+    }
+    this._showState();
+    this._signal.wake();
+  }
+
+  /** There is room again, or something else that `due` looks at has changed. */
+  wake(): void {
+    this._signal.wake();
+  }
+
+  // ---- what its connections say ------------------------------------------------------------------------------------
+
+  /** The session has read its first welcome: from here on it is the connection. */
+  welcomed(connection: Connection): void {
+    const old = this.current;
+    this.current = connection;
+    this._opening = null;
+    this._heldEnding = null;
+    this._replaceAt = this._slotAt = null;
+    this._isBusy = false;
+    this._credentials.accepted(connection.token);
+    if (connection.name !== this._ladder.channel) this._ladder.moveTo(connection.name);
+    const climb = this._ladder.climbDelayMs();
+    this._climbAt = climb === null ? null : this._platform.now() + climb;
+    if (old !== null) this._letGo(old);
+    this._cause = "";
+    this._showState();
+  }
+
+  /** The server named a time for the next connection: `reconnect_later`, or an error before its close. */
+  slot(afterMs: number): void {
+    this._slotAt = this._platform.now() + spread(afterMs, this._platform.random);
+  }
+
+  /** Come in that slot while the old connection still delivers. */
+  replaceInSlot(afterMs: number): void {
+    this.slot(afterMs);
+    this._replaceAt = this._slotAt;
+    this._signal.wake();
+  }
+
+  replaceIn(ms: number): void {
+    this._replaceAt = this._platform.now() + ms;
+    this._signal.wake();
+  }
+
+  reconnect(cause: string): void {
+    const { current } = this;
+    if (current === null) return;
+    current.close();
+    this.ended(current, broken(cause));
+  }
+
+  frame(connection: Connection, envelope: unknown, bytes: number): void {
+    this._sink.frame(connection, envelope, bytes);
+  }
+
+  rtt(ms: number): void {
+    this._sink.rtt(ms);
+  }
+
+  room(): Promise<void> {
+    return this._sink.room();
+  }
+
+  endingOf(error: unknown): Ending {
+    return this._sink.endingOf(error);
+  }
+
+  ended(connection: Connection, ending: Ending): void {
+    if (connection === this._predecessor) this._predecessor = null;
+    if (connection !== this.current || this._isClosed) return;
+    this._noteHealth(connection);
+    this.current = null;
+    this._climbAt = this._replaceAt = null;
+    this._lastId = isClosedByServer(ending) ? null : connection.id;
+    this._sink.lost();
+    if (this._isAttempting) this._heldEnding = ending;
+    else this._handle(ending, connection);
+    this._signal.wake();
+  }
+
+  // ---- one attempt -------------------------------------------------------------------------------------------------
+
+  private async _attempt(): Promise<void> {
+    this._isAttempting = true;
+    const isClimb = this.current !== null && this._replaceAt === null;
+    if (this.current !== null) this._noteHealth(this.current);
+    this._url = this._settings.urls[this._turn % this._settings.urls.length] ?? this._url;
+    this._showState();
+    let token: string | null = null;
+    let ending: Ending | null;
+    let connection: Connection | null = null;
+    try {
+      token = await this._token();
+    } catch {
+      this._failWithoutToken();
+      return;
+    }
+    if (this._isClosed) return;
+    const name = (isClimb && this._ladder.above) || this._ladder.channel;
+    connection = new Connection(this._platform, this._settings, this, name, this._url, token);
+    this._opening = connection;
+    ending = await connection.open(this._request(name, token));
+    if (ending !== null && !this._isClosed) ending = await this._explained(connection, ending);
+    this._isAttempting = false;
+    if (this._isClosed) return connection.close();
+    this._opening = null;
+    if (ending !== null) this._failed(connection, ending, isClimb);
+  }
+
+  private async _token(): Promise<string | null> {
+    const { connectTimeout } = this._settings.timing;
+    let cancel = (): void => undefined;
+    const late = new Promise<never>((_, reject) => {
+      cancel = this._platform.after(connectTimeout, () => reject(new Error("no token in time")));
+    });
+    try {
+      return await Promise.race([this._credentials.next(), late]);
+    } finally {
+      cancel();
+    }
+  }
+
+  private _request(name: ChannelName, token: string | null) {
+    const { session, timing } = this._settings;
+    const { connectTimeout: connectTimeoutMs, pollWait: pollWaitMs } = timing;
+    return { base: this._url, session, query: this._query(name), token, connectTimeoutMs, pollWaitMs };
+  }
+
+  private _query(name: ChannelName): Query {
+    const { _settings: settings } = this;
+    const query: Record<string, string> = { client: this._sink.client() };
+    const cursor = this._sink.cursor();
+    if (cursor !== null) query.cursor = cursor;
+    else query.from = settings.from;
+    if (name === "websocket") query.ack = "1";
+    const replaces = this.current?.id ?? this._lastId;
+    if (replaces !== null) query.replaces = replaces;
+    if (settings.heartbeat !== null) query.heartbeat = String(settings.heartbeat / 1000);
+    if (this._backoff.attempt > 0) query.retry = String(Math.min(this._backoff.attempt, MAX_RETRY));
+    if (settings.rhythm) query.rhythm = "1";
+    return query;
+  }
+
+  /** A browser is not told why an upgrade failed: the same URL without it says so. */
+  private async _explained(connection: Connection, ending: Ending): Promise<Ending> {
+    if (ending.kind !== "broken" || connection.name !== "websocket" || !connection.failedToOpen) return ending;
+    const { session, timing } = this._settings;
+    const url = sessionUrl(connection.url, session, "ws", this._query("websocket"));
+    const reply = await ask(this._platform, { url, token: connection.token, timeoutMs: timing.connectTimeout });
+    return reply.refusal === null ? ending : endingOf(reply);
+  }
+
+  private _failWithoutToken(): void {
+    this._isAttempting = false;
+    if (this._isClosed) return;
+    this._sink.error(new RelayError("no_token", "the token could not be fetched", true));
+    this._cause = "no token";
+    this._schedule(null);
+    if (this._heldEnding) this._handle(this._heldEnding, null);
+    this._heldEnding = null;
+  }
+
+  private _failed(connection: Connection, ending: Ending, isClimb: boolean): void {
+    this._turn += 1;
+    const held = this._heldEnding;
+    this._heldEnding = null;
+    if (isClimb && this.current !== null && ending.kind !== "error") {
+      const climb = this._ladder.climbDelayMs();
+      this._climbAt = climb === null ? null : this._platform.now() + climb;
+      return;
+    }
+    if (held !== null && judge(held).kind === "final") this._handle(held, null);
+    else this._handle(ending, connection);
+  }
+
+  // ---- after an end ------------------------------------------------------------------------------------------------
+
+  private _handle(ending: Ending, connection: Connection | null): void {
+    this._cause = causeOf(ending);
+    const verdict = judge(ending);
+    if (isTooBig(ending)) this._sink.tooBig();
+    if (ending.kind === "broken" && connection?.isProven === false) this._ladder.failed();
+    if (verdict.kind === "final") return this._finish(verdict.error);
+    if (verdict.kind === "new_token") {
+      const error = this._credentials.refused(connection?.token ?? null, this._cause);
+      if (error !== null) return this._finish(error);
+    }
+    const isBusy = verdict.kind === "again" && verdict.isBusy;
+    this._isBusy = isBusy || this._hasSlot();
+    this._schedule(verdict.kind === "again" ? verdict.afterMs : null);
+  }
+
+  private _hasSlot(): boolean {
+    return this._slotAt !== null && this._slotAt > this._platform.now();
+  }
+
+  private _schedule(afterMs: number | null): void {
+    const now = this._platform.now();
+    const slotMs = this._hasSlot() ? (this._slotAt ?? now) - now : null;
+    this._slotAt = null;
+    const delay = slotMs !== null && slotMs >= (afterMs ?? 0) ? slotMs : this._backoff.nextDelayMs(afterMs);
+    this._notBefore = now + delay;
+  }
+
+  private _finish(error: RelayError | null): void {
+    this.close();
+    this._sink.finished(error);
+  }
+
+  /** Only a connection that lived and was heard starts the waits anew: one that is accepted and closed does not. */
+  private _noteHealth(connection: Connection): void {
+    if (!connection.isProven) return;
+    this._ladder.proved();
+    if (this._platform.now() - connection.welcomedAt >= this._settings.timing.stableAfter) this._backoff.reset();
+  }
+
+  /** Two of ours receive; the server closes the old one when the new one is live. */
+  private _letGo(old: Connection): void {
+    this._predecessor?.close();
+    this._predecessor = old;
+    this._cancelOverlap();
+    this._cancelOverlap = this._platform.after(this._settings.timing.overlap, () => {
+      this._predecessor?.close();
+      this._predecessor = null;
+    });
+  }
+
+  // ---- when, and what is shown -------------------------------------------------------------------------------------
+
+  /** When the next attempt is due; null: nothing to do until somebody wakes us. */
+  private _due(): number | null {
+    if (this.current !== null) {
+      const replaceAt = this._replaceAt === null ? Infinity : Math.max(this._replaceAt, this._notBefore);
+      const due = Math.min(replaceAt, this._climbAt ?? Infinity);
+      return due === Infinity ? null : due;
+    }
+    if (this._sink.isFull()) return null;
+    // The browser's word is not always true: look now and then.
+    return this._isOffline ? this._notBefore + this._settings.timing.backoffMax : this._notBefore;
+  }
+
+  private _state(): SessionState {
+    if (this._isOffline) return "offline";
+    if (this.current !== null) return "live";
+    if (this._isAttempting) return "connecting";
+    return this._isBusy ? "busy" : "waiting";
+  }
+
+  private _showState(): void {
+    if (this._isClosed) return;
+    const state = this._state();
+    const channel = this.current?.name ?? (state === "connecting" ? this._ladder.channel : null);
+    const due = state === "live" ? null : this._due();
+    const retryIn = due === null || state === "connecting" ? null : Math.max(0, due - this._platform.now());
+    const shown = `${state} ${channel} ${due === null || state === "connecting" ? "" : due}`;
+    if (shown === this._shown) return;
+    this._shown = shown;
+    this._sink.state({ state, channel, cause: this._cause, retryIn, url: this._url });
+  }
+}

@@ -1,0 +1,176 @@
+/** One connection from its attempt to its end: what it was told at its welcome, and whether it is alive. */
+
+import type { Channel, ChannelRequest, ChannelSink, OpenChannel } from "./channel.js";
+import type { Cursor } from "./cursor.js";
+import type { Ending } from "./endings.js";
+import { broken } from "./endings.js";
+import { type JsonObject, numberOf, textOf } from "./messages.js";
+import type { Settings } from "./options.js";
+import type { Platform } from "./platform.js";
+import { openPoll } from "./poll.js";
+import { Pulse } from "./probe.js";
+import type { Sized, Source } from "./reception.js";
+import { openSse } from "./sse.js";
+import type { ChannelName } from "./states.js";
+import { openWebSocket } from "./websocket.js";
+
+const OPENERS: Readonly<Record<ChannelName, OpenChannel>> = { websocket: openWebSocket, sse: openSse, poll: openPoll };
+const PING = JSON.stringify({ type: "control", payload: { kind: "ping" } });
+const DEFAULT_HEARTBEAT_MS = 20_000;
+
+export interface ConnectionOwner {
+  /** A frame, in order; after the end none comes. Throws what ends the connection. */
+  frame(connection: Connection, envelope: unknown, bytes: number): void;
+  /** It ended after its welcome. */
+  ended(connection: Connection, ending: Ending): void;
+  rtt(ms: number): void;
+  room(): Promise<void>;
+  /** What an error thrown by `frame` means. */
+  endingOf(error: unknown): Ending;
+}
+
+export class Connection implements ChannelSink, Source {
+  /** The gateway's id for it; null before the welcome. */
+  id: string | null = null;
+  /** `<epoch>.<fork>` that its frames are on. */
+  line = "";
+  start: Cursor | null = null;
+  parts: Sized[] = [];
+  isWelcome = false;
+  /** Something beside the welcome was heard on it. */
+  isProven = false;
+  isOver = false;
+  welcomedAt = 0;
+  private _channel: Channel | null = null;
+  private _pulse: Pulse | null = null;
+  private _wasOpen = false;
+  private _settle: (ending: Ending | null) => void = () => undefined;
+
+  constructor(
+    private readonly _platform: Platform,
+    private readonly _settings: Settings,
+    private readonly _owner: ConnectionOwner,
+    readonly name: ChannelName,
+    readonly url: string,
+    readonly token: string | null,
+  ) {}
+
+  /** Null when it is welcome; else how it ended before. `wasOpen` false: the transport gave no reason. */
+  open(request: ChannelRequest): Promise<Ending | null> {
+    return new Promise((resolve) => {
+      const cancel = this._platform.after(request.connectTimeoutMs, () => this._end(broken("no answer in time")));
+      this._settle = (ending) => {
+        cancel();
+        resolve(ending);
+      };
+      try {
+        this._channel = OPENERS[this.name](this._platform, request, this);
+        if (this.isOver) this._channel.close();
+      } catch {
+        this._end(broken("the connection could not be opened"));
+      }
+    });
+  }
+
+  get failedToOpen(): boolean {
+    return !this._wasOpen;
+  }
+
+  get isDuplex(): boolean {
+    return this.name === "websocket";
+  }
+
+  get silentMs(): number {
+    return this._pulse?.silentMs ?? 0;
+  }
+
+  send(text: string): boolean {
+    const isSent = !this.isOver && this._channel?.send(text) === true;
+    if (isSent) this._pulse?.sent();
+    return isSent;
+  }
+
+  probe(): void {
+    this._pulse?.probe();
+  }
+
+  sampleOften(isOften: boolean): void {
+    if (this._pulse) this._pulse.isSampledOften = isOften;
+  }
+
+  /** Let go of it: whatever its transport does later is not heard. */
+  close(): void {
+    if (!this.isOver) this._finish(broken("closed"));
+  }
+
+  // ---- what its channel says ---------------------------------------------------------------------------------------
+
+  opened(): void {
+    this._wasOpen = true;
+  }
+
+  heard(): void {
+    this._pulse?.heard();
+  }
+
+  frame(envelope: unknown, bytes: number): void {
+    if (this.isOver) return;
+    this._pulse?.heard();
+    if (this.isWelcome) this.isProven = true;
+    try {
+      this._owner.frame(this, envelope, bytes);
+    } catch (error) {
+      this._end(this._owner.endingOf(error));
+    }
+  }
+
+  ended(ending: Ending): void {
+    this._end(ending);
+  }
+
+  room(): Promise<void> {
+    return this._owner.room();
+  }
+
+  // ---- what its frames say -----------------------------------------------------------------------------------------
+
+  /** Also the repeated welcomes of a long poll. */
+  welcomed(payload: JsonObject): void {
+    this.id = textOf(payload.connection) || this.id;
+    if (this.isWelcome) return;
+    this.isWelcome = true;
+    this.welcomedAt = this._platform.now();
+    const told = numberOf(payload.heartbeat);
+    const timing = {
+      heartbeatMs: this._settings.heartbeat ?? (told === null ? DEFAULT_HEARTBEAT_MS : told * 1000),
+      keepAliveMs: this._settings.keepAlive,
+      probeTimeoutMs: this._settings.timing.probeTimeout,
+    };
+    if (this.name !== "poll") {
+      this._pulse = new Pulse(this._platform, this.isDuplex, timing, {
+        ping: () => this.send(PING),
+        dead: () => this._end(broken("it fell silent")),
+        rtt: (ms) => this._owner.rtt(ms),
+      });
+    }
+    this._settle(null);
+  }
+
+  pong(): void {
+    this.isProven = true;
+    this._pulse?.pong();
+  }
+
+  private _end(ending: Ending): void {
+    if (this.isOver) return;
+    this._finish(ending);
+    if (this.isWelcome) this._owner.ended(this, ending);
+  }
+
+  private _finish(ending: Ending): void {
+    this.isOver = true;
+    this._pulse?.stop();
+    this._channel?.close();
+    this._settle(ending);
+  }
+}

@@ -1,0 +1,61 @@
+/** Which way to the gateway is tried: WebSocket, then SSE, then long poll; down by transport failures only. Pure. */
+
+import { CHANNELS, type ChannelName } from "./states.js";
+
+/** After a failure of everything the rung that answered first says nothing about the others: look up soon. */
+const SOON_MS = 3_000;
+const SPREAD = 0.25;
+
+export class Ladder {
+  private _rung: number;
+  private _failures = 0;
+  /** The rung that we are on failed as well before it worked. */
+  private _wasAllDown = false;
+
+  constructor(
+    private readonly _choice: "auto" | ChannelName,
+    private readonly _maxFailures: number,
+    private readonly _climbAfterMs: number,
+    private readonly _random: () => number,
+  ) {
+    this._rung = _choice === "auto" ? 0 : CHANNELS.indexOf(_choice);
+  }
+
+  get channel(): ChannelName {
+    return CHANNELS[this._rung] ?? "websocket";
+  }
+
+  /** The one above; null at the top, or where the application has chosen. */
+  get above(): ChannelName | null {
+    return this._choice === "auto" && this._rung > 0 ? (CHANNELS[this._rung - 1] ?? null) : null;
+  }
+
+  failed(): void {
+    this._failures += 1;
+    if (this._rung > 0) this._wasAllDown = true;
+    if (this._choice !== "auto" || this._failures < this._maxFailures) return;
+    this._failures = 0;
+    this._rung = (this._rung + 1) % CHANNELS.length; // after the last one the network as a whole is down: begin anew
+    if (this._rung > 0) this._wasAllDown = this._rung > 1 && this._wasAllDown;
+  }
+
+  /** The connection was heard: failures are no longer in a row. */
+  proved(): void {
+    this._failures = 0;
+  }
+
+  /** By make before break: this one is live now. */
+  moveTo(channel: ChannelName): void {
+    this._rung = CHANNELS.indexOf(channel);
+    this._failures = 0;
+    this._wasAllDown = false;
+  }
+
+  /** When to try the rung above, counted from now; null when there is none. */
+  climbDelayMs(): number | null {
+    if (this.above === null) return null;
+    const ms = this._wasAllDown ? Math.min(SOON_MS, this._climbAfterMs) : this._climbAfterMs;
+    this._wasAllDown = false;
+    return ms * (1 - SPREAD + 2 * SPREAD * this._random());
+  }
+}

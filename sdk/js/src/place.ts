@@ -1,0 +1,42 @@
+/** Where a session is: what came twice, out of order, or not at all. Frames of all its connections pass here. */
+
+import type { Cursor } from "./cursor.js";
+import { parseCursor } from "./cursor.js";
+import type { Frame } from "./messages.js";
+import { BadFrame } from "./messages.js";
+
+/** `hole`: something before it is missing. `foreign`: of another stretch of the log than we are on. */
+export type Offer = "next" | "repeat" | "hole" | "foreign";
+
+/** A position frame: `moves` when ours changes by it, `known` when we are there or beyond. */
+export type Follow = "moves" | "known";
+
+export class Place {
+  constructor(public cursor: Cursor | null) {}
+
+  /** Judge a message of a connection that is on `line`, and move on when it is the next. */
+  offer(frame: Frame, line: string): Offer {
+    if (frame.seq === null || frame.firstSeq === null || this.cursor === null)
+      throw new BadFrame("a message too early");
+    if (line !== this.cursor.line) return "foreign";
+    if (frame.seq <= this.cursor.seq) return "repeat";
+    if (frame.firstSeq > this.cursor.seq + 1) return "hole";
+    this.cursor = { line, seq: frame.seq };
+    return "next";
+  }
+
+  /** Take over the position that a welcome, gap, forked or last snapshot frame names. Throws BadFrame, ProtocolError. */
+  follow(frame: Frame): Follow {
+    const cursor = parseCursor(frame.payload.cursor);
+    if (this.cursor !== null && this.cursor.line === cursor.line && cursor.seq <= this.cursor.seq) return "known";
+    this.cursor = cursor;
+    return "moves";
+  }
+
+  /** What is missing never came: go on rather than stand still. Returns the range that is lost. */
+  skipTo(seq: number): { first: number; last: number } {
+    const { line, seq: here } = this.cursor ?? { line: "", seq: 0 };
+    this.cursor = { line, seq };
+    return { first: here + 1, last: seq };
+  }
+}

@@ -1,0 +1,67 @@
+/** The last rung: long poll, for networks that let nothing stay open. */
+
+import type { Channel, ChannelRequest, ChannelSink } from "./channel.js";
+import type { Ending } from "./endings.js";
+import { broken, endingOf } from "./endings.js";
+import { ask, sessionUrl } from "./http.js";
+import { numberOf, objectOf, textOf } from "./messages.js";
+import type { Platform } from "./platform.js";
+
+/** The first poll is there for its welcome. */
+const FIRST_WAIT_SECONDS = 0.1;
+const LIMIT = "500";
+
+export function openPoll(platform: Platform, request: ChannelRequest, sink: ChannelSink): Channel {
+  const stop = new AbortController();
+  void poll(platform, request, sink, stop.signal).then((ending) => {
+    if (!stop.signal.aborted && ending !== null) sink.ended(ending);
+    stop.abort();
+  });
+  return { name: "poll", isDuplex: false, send: () => false, close: () => stop.abort() };
+}
+
+/** Resolves with how it ended; null when it was closed from this side. */
+async function poll(
+  platform: Platform,
+  request: ChannelRequest,
+  sink: ChannelSink,
+  signal: AbortSignal,
+): Promise<Ending | null> {
+  const { cursor, ...query } = request.query;
+  let since = cursor;
+  let replaces = query.replaces;
+  for (let count = 0; ; count++) {
+    const wait = count === 0 ? FIRST_WAIT_SECONDS : request.pollWaitMs / 1000;
+    const url = sessionUrl(request.base, request.session, "messages", {
+      ...query,
+      sdk: "1",
+      limit: LIMIT,
+      wait: String(wait),
+      ...(since !== undefined && { since }),
+      ...(replaces !== undefined && { replaces }),
+    });
+    const timeoutMs = wait * 1000 + request.connectTimeoutMs;
+    const reply = await ask(platform, { url, token: request.token, timeoutMs, signal });
+    if (signal.aborted) return null;
+    if (reply.refusal !== null) return endingOf(reply);
+    const { frames, close, connection } = reply.body;
+    if (!Array.isArray(frames)) return broken(reply.status ? "what answered is no gateway" : "no answer");
+    if (count === 0) sink.opened();
+    sink.heard();
+    for (const frame of frames) {
+      sink.frame(frame, frames.length && JSON.stringify(frame).length);
+      if (signal.aborted) return null;
+    }
+    if (typeof reply.body.cursor === "string") since = reply.body.cursor;
+    if (typeof connection === "string") replaces = connection;
+    if (close) {
+      return {
+        kind: "closed",
+        code: numberOf(objectOf(close).code) ?? 1011,
+        reason: textOf(objectOf(close).reason),
+      };
+    }
+    await sink.room();
+    if (signal.aborted) return null;
+  }
+}

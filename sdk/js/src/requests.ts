@@ -1,0 +1,88 @@
+/**
+ * Interrupt, pause, resume, cancel, answer: each settled by `accepted`. What is not settled is said again on the next
+ * connection, since all of them are idempotent.
+ */
+
+import { ClosedError, QueueFullError, type RelayError, refusalOf } from "./errors.js";
+import { type JsonObject, numberOf, textOf } from "./messages.js";
+import type { Platform } from "./platform.js";
+
+const MAX_PENDING = 64;
+/** After a refusal that passes, when it does not say how long it takes. */
+const RETRY_MS = 500;
+const ID_BYTES = 8;
+
+interface Pending {
+  readonly id: string;
+  readonly payload: JsonObject;
+  resolve(accepted: JsonObject): void;
+  reject(error: RelayError): void;
+}
+
+/** Hand it to the connection, if there is one. Its answer comes by `settle`, or by `again` when none came. */
+export type SendControl = (id: string, payload: JsonObject) => void;
+
+export class Requests {
+  isPaused = false;
+  private readonly _pending = new Map<string, Pending>();
+  private readonly _timers = new Set<() => void>();
+  private _isClosed = false;
+
+  constructor(
+    private readonly _platform: Platform,
+    private readonly _send: SendControl,
+  ) {}
+
+  ask(kind: string, fields: JsonObject): Promise<JsonObject> {
+    if (kind === "pause" || kind === "resume") this.isPaused = kind === "pause";
+    return new Promise((resolve, reject) => {
+      if (this._isClosed) return reject(new ClosedError("the session is closed"));
+      if (this._pending.size >= MAX_PENDING) return reject(new QueueFullError("too many requests wait for an answer"));
+      const id = this._platform.randomHex(ID_BYTES);
+      this._pending.set(id, { id, payload: { kind, ...fields, id }, resolve, reject });
+      this._say(id);
+    });
+  }
+
+  /** A connection is live: everything that is open is said again. */
+  welcome(): void {
+    const kinds = [...this._pending.values()].map(({ payload }) => payload.kind);
+    if (this.isPaused && !kinds.includes("pause") && !kinds.includes("resume")) {
+      this._send("", { kind: "pause" });
+    }
+    for (const id of this._pending.keys()) this._say(id);
+  }
+
+  /** An `accepted` or `error` of the gateway. One that answers nothing of ours changes nothing. */
+  settle(id: string, payload: JsonObject, isAccepted: boolean): void {
+    const request = this._pending.get(id);
+    if (request === undefined) return;
+    const passes = payload.retryable === true || payload.code === "fenced"; // a newer connection of ours writes
+    if (!isAccepted && passes) return this.again(id, numberOf(payload.after_ms));
+    this._pending.delete(id);
+    if (isAccepted) request.resolve(payload);
+    else request.reject(refusalOf(textOf(payload.code), textOf(payload.message) || "refused"));
+  }
+
+  /** Say it once more, soon. */
+  again(id: string, afterMs: number | null): void {
+    const cancel = this._platform.after(afterMs ?? RETRY_MS, () => {
+      this._timers.delete(cancel);
+      this._say(id);
+    });
+    this._timers.add(cancel);
+  }
+
+  close(): void {
+    this._isClosed = true;
+    for (const cancel of this._timers) cancel();
+    for (const { reject } of this._pending.values())
+      reject(new ClosedError("the session was closed before the answer came"));
+    this._pending.clear();
+  }
+
+  private _say(id: string): void {
+    const request = this._pending.get(id);
+    if (request !== undefined && !this._isClosed) this._send(id, request.payload);
+  }
+}

@@ -1,0 +1,446 @@
+/** One session as an application has it: a loop or listeners to read, methods to speak, and what is known of it. */
+
+import { Acks } from "./acks.js";
+import { Conductor } from "./conductor.js";
+import type { Connection } from "./connection.js";
+import { Credentials } from "./credentials.js";
+import { formatCursor, parseCursor } from "./cursor.js";
+import { Delivery } from "./delivery.js";
+import { broken, type Ending } from "./endings.js";
+import { ProtocolError, RelayError } from "./errors.js";
+import type { Ask, QualityEvent, RunInfo, SessionEvents, StateEvent } from "./events.js";
+import { CONTENT_EVENTS, Emitter } from "./events.js";
+import { Healer } from "./heal.js";
+import { readHistory } from "./history.js";
+import { InputQueue } from "./input_queue.js";
+import { Keeper } from "./keeper.js";
+import {
+  BadFrame,
+  type Frame,
+  type JsonObject,
+  type JsonValue,
+  type Message,
+  numberOf,
+  objectOf,
+  readFrame,
+  textOf,
+} from "./messages.js";
+import { type ConnectOptions, readOptions, type Settings } from "./options.js";
+import { PageWatch } from "./page.js";
+import { defaultPlatform, type Platform } from "./platform.js";
+import { Quality } from "./quality.js";
+import { Reception, type Source } from "./reception.js";
+import { Requests } from "./requests.js";
+import type { ChannelName, SessionState } from "./states.js";
+import { MemoryStore } from "./store.js";
+import { claimClient, freshClient } from "./tab_lock.js";
+import { RunTexts } from "./texts.js";
+import { Uplink } from "./uplink.js";
+
+/**
+ * Read it by one `for await` loop, or by listeners; with neither, messages wait (and the server holds back). Every text
+ * message comes once and in order, over all reconnects; what cannot be delivered is a `gap`.
+ */
+export class Session implements AsyncIterable<Message> {
+  /** Why it is closed for good; null while it is not, and after `close`. */
+  error: RelayError | null = null;
+  private _clientId = "";
+  private _state: StateEvent = { state: "connecting", channel: null, cause: "", retryIn: null, url: "" };
+  private _isClosed = false;
+  private _releaseLock: () => void = () => undefined;
+  private readonly _platform: Platform;
+  private readonly _settings: Settings;
+  private readonly _emitter = new Emitter();
+  private readonly _texts = new RunTexts();
+  private readonly _quality = new Quality();
+  private readonly _credentials: Credentials;
+  private readonly _keeper: Keeper;
+  private readonly _conductor: Conductor;
+  private readonly _delivery: Delivery;
+  private readonly _requests: Requests;
+  private readonly _queue: InputQueue;
+  private readonly _uplink: Uplink;
+  private readonly _acks: Acks;
+  private readonly _page: PageWatch;
+  private readonly _started: Promise<void>;
+  private _reception: Reception;
+
+  /** Use `connect`. Throws RelayError `bad_options`. */
+  constructor(options: ConnectOptions) {
+    const settings = readOptions(options);
+    const base = options.platform ?? defaultPlatform();
+    const { WebSocket = base.WebSocket, fetch = base.fetch } = options;
+    const platform: Platform = Object.assign(Object.create(base), { WebSocket, fetch });
+    const { timing } = settings;
+    this._settings = settings;
+    this._platform = platform;
+    this._credentials = new Credentials(options.token);
+    const fail = (message: string) => this._emitter.emit("error", new RelayError("store", message, true));
+    const store = options.store ?? new MemoryStore();
+    this._keeper = new Keeper(platform, store, settings.session, settings.user, fail);
+    this._conductor = new Conductor(platform, settings, this._credentials, {
+      client: () => this._clientId,
+      cursor: () => this._reception.cursor,
+      isFull: () => this._delivery.isFull,
+      frame: (connection, envelope, bytes) => this._onFrame(connection, readFrame(envelope), bytes),
+      rtt: (ms) => this._onRtt(ms),
+      room: () => this._delivery.room(),
+      endingOf,
+      state: (event) => this._onState(event),
+      lost: () => this._queue.lost(),
+      tooBig: () => void this._queue.tooBig(),
+      finished: (error) => this._finish(error),
+      error: (error) => this._emitter.emit("error", error),
+    });
+    this._uplink = new Uplink(
+      platform,
+      settings.session,
+      timing.connectTimeout,
+      () => this._clientId,
+      () => this._conductor.current,
+      {
+        inputAnswered: (seq, answer, isAccepted, afterMs) => {
+          if (answer === null) this._queue.unanswered(seq, afterMs);
+          else if (isAccepted) this._queue.accepted(answer);
+          else this._queue.refused({ ...answer, seq });
+        },
+        controlAnswered: (id, answer, isAccepted, afterMs) => {
+          if (answer === null) this._requests.again(id, afterMs);
+          else this._requests.settle(id, answer, isAccepted);
+        },
+      },
+    );
+    this._requests = new Requests(platform, (id, payload) => this._uplink.control(id, payload));
+    this._queue = new InputQueue(platform, settings.queueItems, settings.queueBytes, {
+      send: (seq, payload) => this._uplink.input(seq, payload),
+      keep: (inputs) => this._keeper.keepInputs(inputs),
+      status: (event) => this._emitter.emit("input", event),
+    });
+    this._acks = new Acks(platform, timing.ackBytes, timing.ackAfter, (cursor) => {
+      const live = this._conductor.current;
+      if (live?.isDuplex && live.line === cursor.line) live.send(control({ kind: "ack", seq: cursor.seq }));
+    });
+    const healer = new Healer(this._texts, {
+      sha256: (data) => platform.sha256(data),
+      history: (onPage) => this._history(null, onPage),
+      rewritten: (run, track) => this._emitter.emit(track, { run, added: "", isRewritten: true }),
+      digest: (event) => this._emitter.emit("digest", event),
+    });
+    this._delivery = new Delivery(platform, this._emitter, this._texts, healer, {
+      isWhole: () => settings.segments === "whole" || (settings.segments === "auto" && this._quality.isDegraded),
+      applied: (cursor, bytes) => {
+        this._acks.note(cursor, bytes);
+        this._keeper.moved(formatCursor(cursor));
+      },
+      behind: (ms) => this.reportBehind(ms),
+      roomAgain: () => this._conductor.wake(),
+    });
+    this._reception = this._newReception(options.cursor ?? null);
+    this._page = new PageWatch(platform, {
+      probe: () => this.probe(),
+      online: () => this._conductor.online(),
+      offline: () => this._conductor.offline(),
+      leaving: () => void this._keeper.flush(),
+    });
+    this._started = this._start(options);
+  }
+
+  // ---- what is known -----------------------------------------------------------------------------------------------
+
+  get state(): SessionState {
+    return this._state.state;
+  }
+
+  get channel(): ChannelName | null {
+    return this._state.channel;
+  }
+
+  /** After the last message that the application took; null before the first. */
+  get cursor(): string | null {
+    return this._delivery.cursor ?? this._reception.cursor;
+  }
+
+  /** Our client id; empty until the store has been read. */
+  get client(): string {
+    return this._clientId;
+  }
+
+  get quality(): QualityEvent {
+    return this._quality.current();
+  }
+
+  /** Inputs that wait to be accepted. */
+  get queued(): number {
+    return this._queue.length;
+  }
+
+  /** Those that are open, and the last ones that ended. */
+  get runs(): readonly RunInfo[] {
+    return this._delivery.runs;
+  }
+
+  /** Open ones. */
+  get asks(): readonly Ask[] {
+    return this._delivery.asks;
+  }
+
+  /** The run's text as far as the application took its messages. */
+  text(run: string): string {
+    return this._texts.runs.get(run)?.text.value() ?? "";
+  }
+
+  thinking(run: string): string {
+    return this._texts.runs.get(run)?.thinking.value() ?? "";
+  }
+
+  // ---- to read -----------------------------------------------------------------------------------------------------
+
+  /** Returns how to stop listening. */
+  on<K extends keyof SessionEvents>(name: K, listener: (event: SessionEvents[K]) => void): () => void {
+    const off = this._emitter.on(name, listener);
+    if (CONTENT_EVENTS.includes(name)) queueMicrotask(() => this._delivery.drain());
+    return off;
+  }
+
+  /** One loop at a time; a later one goes on where it was left. Throws `session.error` when it ends by one. */
+  [Symbol.asyncIterator](): AsyncIterator<Message, undefined> {
+    return this._delivery.loop();
+  }
+
+  // ---- to speak ----------------------------------------------------------------------------------------------------
+
+  /** To the agent. Resolves when it is durable, exactly once whatever happens to connections. Rejects with RelayError. */
+  send(payload: JsonObject): Promise<JsonObject> {
+    return this._queue.add(payload);
+  }
+
+  /** End the run: when this resolves, no more of its text comes. `seen`: what was on screen; default: what was taken. */
+  interrupt(run: string, seen?: { readonly seq: number; readonly at: number }): Promise<JsonObject> {
+    const position = this._delivery.cursor;
+    const own = position && { seq: parseCursor(position).seq, at: this._texts.runs.get(run)?.text.length ?? 0 };
+    const told = seen ?? own;
+    return this._requests.ask("interrupt", told ? { run, seen: { ...told } } : { run });
+  }
+
+  /** No text until `resume`; also on later connections. Nothing is lost. */
+  pause(): Promise<JsonObject> {
+    return this._requests.ask("pause", {});
+  }
+
+  resume(): Promise<JsonObject> {
+    return this._requests.ask("resume", {});
+  }
+
+  /** End the run for everybody. */
+  cancel(run: string, reason?: string): Promise<JsonObject> {
+    return this._requests.ask("cancel", reason === undefined ? { run } : { run, reason });
+  }
+
+  /** `winner` says whether this was the first valid answer. */
+  answer(ask: string, value: JsonValue): Promise<JsonObject> {
+    return this._requests.ask("answer", { ask, value });
+  }
+
+  /** The connection may be dead without knowing: ask it now. Page events do this by themselves. */
+  probe(): void {
+    this._conductor.probe();
+  }
+
+  /** A renderer says how far it is behind, in ms; 0 when it has caught up. */
+  reportBehind(ms: number): void {
+    this._quality.behind(ms, this._platform.now());
+    this._tellQuality();
+  }
+
+  /** Leaves nothing behind. Resolves when the place is kept. */
+  async close(): Promise<void> {
+    this._acks.flush();
+    this._finish(null);
+    await this._started;
+    await this._keeper.flush();
+  }
+
+  // ---- its life ----------------------------------------------------------------------------------------------------
+
+  private async _start(options: ConnectOptions): Promise<void> {
+    const saved = await this._keeper.load();
+    const wanted = options.client ?? saved?.client ?? freshClient(this._platform);
+    const claimed = await claimClient(this._platform, this._settings.session, wanted);
+    if (this._isClosed) return claimed.release();
+    this._releaseLock = claimed.release;
+    this._clientId = claimed.client;
+    if (claimed.isDuplicate && this._keeper.isShared) this._keeper.forsake(new MemoryStore());
+    const cursor = options.cursor ?? saved?.cursor ?? null;
+    const inputs = saved?.client === claimed.client ? saved.inputs : [];
+    this._keeper.begin(claimed.client, cursor, inputs);
+    if (cursor !== this._reception.cursor) this._reception = this._newReception(cursor);
+    this._delivery.isFilling = cursor !== null;
+    this._queue.restore(inputs);
+    // What ends its loop is an error of this code: nobody else could tell the application.
+    this._conductor.run().catch((error: unknown) => {
+      this._finish(new RelayError("internal", error instanceof Error ? error.message : "internal error"));
+    });
+  }
+
+  private _newReception(cursor: string | null): Reception {
+    const { _platform: platform, _settings: settings } = this;
+    return new Reception(platform, cursor === null ? null : savedCursor(cursor), settings.timing.reorder, {
+      put: (frame, position, bytes) => this._delivery.put(frame, position, bytes),
+      fetch: (since) => this._fetchMissing(since),
+      reconnect: (cause) => this._conductor.reconnect(cause),
+    });
+  }
+
+  private _finish(error: RelayError | null): void {
+    if (this._isClosed) return;
+    this._isClosed = true;
+    this.error = error;
+    this._conductor.close();
+    this._page.stop();
+    this._acks.stop();
+    this._reception.stop();
+    this._requests.close();
+    this._uplink.close();
+    this._queue.close(error);
+    this._releaseLock();
+    const { url } = this._state;
+    this._onState({ state: "closed", channel: null, cause: error?.message ?? "closed", retryIn: null, url });
+    this._delivery.end(error);
+    void this._keeper.flush();
+  }
+
+  private _onState(event: StateEvent): void {
+    this._state = event;
+    this._emitter.emit("state", event);
+  }
+
+  private _onRtt(ms: number): void {
+    this._quality.sample(ms, this._platform.now());
+    this._tellQuality();
+  }
+
+  private _tellQuality(): void {
+    this._conductor.current?.sampleOften(this._quality.isDegraded);
+    const news = this._quality.news();
+    if (news !== null) this._emitter.emit("quality", news);
+  }
+
+  // ---- what comes --------------------------------------------------------------------------------------------------
+
+  private _onFrame(connection: Connection, frame: Frame, bytes: number): void {
+    const { kind, payload } = frame;
+    if (!connection.isWelcome && kind !== "welcome" && !(frame.isControl && kind === "error")) {
+      throw new BadFrame("something else than a welcome");
+    }
+    if (!frame.isControl) return this._reception.take(connection, frame, bytes);
+    switch (kind) {
+      case "welcome":
+        return this._onWelcome(connection, frame);
+      case "gap":
+      case "forked":
+      case "snapshot":
+        return this._reception.take(connection, frame, bytes);
+      case "pong":
+        return connection.pong();
+      case "accepted":
+      case "error":
+        return this._onAnswer(connection, payload, kind === "accepted");
+      case "ask_open":
+        return this._delivery.opened(objectOf(payload.ask));
+      case "reconnect_later":
+        if (connection === this._conductor.current) this._conductor.replaceInSlot(numberOf(payload.after_ms) ?? 0);
+        return;
+      case "expiring":
+        return void this._renew(connection);
+      case "rhythm":
+        return this._emitter.emit("rhythm", payload);
+    }
+  }
+
+  private _onWelcome(connection: Connection, frame: Frame): void {
+    const { payload } = frame;
+    this._reception.welcome(connection, frame);
+    const isFirst = !connection.isWelcome;
+    connection.welcomed(payload);
+    if (!isFirst) return;
+    this._conductor.welcomed(connection);
+    this._queue.welcome(numberOf(payload.input_seq), numberOf(objectOf(payload.limits).message_bytes));
+    this._requests.welcome();
+  }
+
+  private _onAnswer(connection: Connection, payload: JsonObject, isAccepted: boolean): void {
+    const { what } = payload;
+    if (what === "input") {
+      if (isAccepted) this._queue.accepted(payload);
+      else this._queue.refused(payload);
+    } else if (what !== undefined) {
+      this._requests.settle(textOf(payload.id), payload, isAccepted);
+    } else if (connection === this._conductor.current) {
+      const afterMs = numberOf(payload.after_ms);
+      if (afterMs !== null) this._conductor.slot(afterMs);
+    }
+  }
+
+  /** Before the token ends: in band where that is possible, else by a new connection. */
+  private async _renew(connection: Connection): Promise<void> {
+    if (!this._credentials.isRenewable) return;
+    if (!connection.isDuplex) return this._conductor.replaceIn(0);
+    try {
+      const token = await this._credentials.next();
+      if (token !== null) connection.send(control({ kind: "auth", token }));
+    } catch {
+      // The close that follows asks again.
+    }
+  }
+
+  private async _fetchMissing(since: string): Promise<boolean> {
+    const source: Source = { line: parseCursor(since).line, start: null, parts: [] };
+    return this._history(since, (frames) => {
+      for (const envelope of frames)
+        this._reception.takeHistory(source, readFrame(envelope), JSON.stringify(envelope).length);
+      return !this._isClosed;
+    });
+  }
+
+  private async _history(since: string | null, onPage: (frames: readonly unknown[]) => boolean): Promise<boolean> {
+    const live = this._conductor.current;
+    const request = {
+      base: live?.url ?? this._settings.urls[0] ?? "",
+      session: this._settings.session,
+      client: this._clientId,
+      token: live?.token ?? this._credentials.current,
+      since,
+      timeoutMs: this._settings.timing.connectTimeout,
+    };
+    try {
+      return await readHistory(this._platform, request, onPage);
+    } catch {
+      return false; // what came is no history
+    }
+  }
+}
+
+/** A session that connects at once and keeps connected until `close`, or until a refusal that nothing would change. */
+export function connect(options: ConnectOptions): Session {
+  return new Session(options);
+}
+
+const control = (payload: JsonObject): string => JSON.stringify({ type: "control", payload });
+
+/** What an older version kept, or somebody else wrote, is no position. */
+function savedCursor(text: string) {
+  try {
+    return parseCursor(text);
+  } catch {
+    return null;
+  }
+}
+
+function endingOf(error: unknown): Ending {
+  if (error instanceof ProtocolError) return { kind: "error", error };
+  if (error instanceof BadFrame) return broken(error.message);
+  queueMicrotask(() => {
+    throw error;
+  });
+  return broken("internal error");
+}
