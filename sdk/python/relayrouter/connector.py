@@ -1,0 +1,394 @@
+"""Keeps a session connected: attempts, waits, the ladder, and make before break. The only place that opens channels.
+
+One attempt at a time, whatever happens meanwhile. Ends with the error that is final. Called by session.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+
+from relayrouter.backoff import Backoff
+from relayrouter.channel import Circumstances, Start
+from relayrouter.credentials import Credentials, TokenUnavailable
+from relayrouter.endings import After, Ending, broken
+from relayrouter.errors import TooLargeError
+from relayrouter.events import StateEvent
+from relayrouter.handover import Handover
+from relayrouter.input_queue import InputQueue
+from relayrouter.ladder import Ladder
+from relayrouter.messages import Frame
+from relayrouter.options import Options
+from relayrouter.receiver import Receiver
+from relayrouter.running import Running
+from relayrouter.states import ChannelKind, State
+
+_RETIRE_SECONDS = 5.0
+"""The gateway closes what was replaced; what it forgot is closed by us."""
+
+
+class Connector:
+    """`run` until it raises the final error. `on_control` hears what channels bring beside the order."""
+
+    def __init__(
+        self,
+        options: Options,
+        about: Circumstances,
+        receiver: Receiver,
+        handover: Handover,
+        credentials: Credentials,
+        inputs: InputQueue,
+        client: Callable[[], str],
+        *,
+        rng: random.Random,
+        start: Start,
+        on_control: Callable[[Running, Frame], None],
+        on_live: Callable[[Running], None],
+        on_lost: Callable[[], None],
+        on_state: Callable[[StateEvent], None],
+    ) -> None:
+        timing = options.timing
+        self._options = options
+        self._timing = timing
+        self._about = about
+        self._receiver = receiver
+        self._handover = handover
+        self._credentials = credentials
+        self._inputs = inputs
+        self._client = client
+        self._rng = rng
+        self._start = start
+        self._on_control = on_control
+        self._on_live = on_live
+        self._on_lost = on_lost
+        self._on_state = on_state
+        self._clock = about.clock
+        self._backoff = Backoff(timing.backoff_base, timing.backoff_max, rng)
+        self._ladder = Ladder(options.rungs, timing.ladder_failures, timing.climb_after, rng)
+        self._turn = 0
+        self._left: str | None = None
+        """A connection that may still look alive to its gateway."""
+        self._slot_at: float | None = None
+        self._hint_at: float | None = None
+        self._climb_at: float | None = None
+        self._is_move_wanted = False
+        self._wake = asyncio.Event()
+        self._is_online = True
+        self._is_impatient = False
+        self.current: Running | None = None
+        self._retired: set[Running] = set()
+        self.told = StateEvent(State.CONNECTING, None, "")
+
+    # ---- what the session tells --------------------------------------------------------------------------------
+
+    def channels(self) -> list[Running]:
+        """All that may still deliver."""
+        return [*([self.current] if self.current is not None else ()), *self._retired]
+
+    def probe(self) -> None:
+        """The page is visible again, the network is another one: is the channel still alive?"""
+        if self.current is not None:
+            self.current.channel.probe()
+        else:
+            self._is_impatient = True
+        self._wake.set()
+
+    def set_online(self, *, is_online: bool) -> None:
+        if is_online == self._is_online:
+            return
+        self._is_online = is_online
+        if is_online:
+            self.probe()
+            if self.current is not None:
+                self._tell(State.LIVE, "online")
+        elif self.current is not None:
+            self._tell(State.OFFLINE, "offline")
+        self._wake.set()
+
+    def set_slot(self, after_seconds: float) -> None:
+        """The gateway asked to come back then; jittered on top by at most a quarter."""
+        self._slot_at = self._clock() + after_seconds + self._rng.uniform(0, after_seconds / 4)
+        self._wake.set()
+
+    def note_hint(self, after_seconds: float) -> None:
+        """What an `error` frame said of the next attempt: it counts when the channel is closed for it."""
+        self._hint_at = self._clock() + after_seconds
+
+    def move(self) -> None:
+        """Another channel as soon as it can be, while this one goes on."""
+        self._is_move_wanted = True
+        self._wake.set()
+
+    def end_current(self, reason: str) -> None:
+        if self.current is not None:
+            self.current.end(Ending(After.AT_ONCE, reason))
+
+    async def close(self) -> None:
+        """In order, the current channel first."""
+        running, self.current = self.current, None
+        for retired in tuple(self._retired):
+            retired.dispose()
+        if running is not None:
+            await running.close()
+
+    # ---- the life ----------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Raises the RelayError that is final."""
+        self._tell(State.CONNECTING, "")
+        while True:
+            await self._until_allowed()
+            attempt = await self._attempt(self._ladder.rung, self._left)
+            ending = attempt if isinstance(attempt, Ending) else await self._live(attempt)
+            await self._after(ending)
+
+    async def _until_allowed(self) -> None:
+        await self._handover.room()
+        while not self._is_online:
+            self._tell(State.OFFLINE, "offline")
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _attempt(self, kind: ChannelKind, replaces: str | None) -> "Running | Ending":
+        """One channel, welcomed; or why not. Nothing of a failed one is left."""
+        url = self._options.urls[self._turn % len(self._options.urls)]
+        if self.current is None:
+            self._tell(State.CONNECTING, self.told.cause, url=url)
+        try:
+            await self._credentials.fetch()
+        except TokenUnavailable as exc:
+            return broken(exc.message)
+        self._about.http.base = url
+        lane = self._receiver.place.enter()
+        running = Running(kind, url, self._about, self._query(replaces), lane)
+        is_open = False
+        try:
+            async with asyncio.timeout(self._timing.connect_timeout):
+                ending = await running.open(self._receiver, self._handover, self._take_control, self._start)
+                is_open = ending is None
+        except TimeoutError:
+            ending = broken(f"no welcome within {self._timing.connect_timeout:g} s", is_transport=True)
+        finally:
+            if not is_open:
+                running.dispose()
+                self._receiver.place.leave(lane)
+        if ending is not None:
+            return ending
+        self._credentials.accepted()
+        return running
+
+    def _query(self, replaces: str | None) -> dict[str, str]:
+        query = {"client": self._client()}
+        cursor = self._about.position()
+        if cursor is not None:
+            query["cursor"] = cursor
+        elif self._options.from_start:
+            query["from"] = "start"
+        if self._options.heartbeat is not None:
+            query["heartbeat"] = f"{self._options.heartbeat:g}"
+        if self._options.rhythm:
+            query["rhythm"] = "1"
+        if self._backoff.attempt:
+            query["retry"] = str(self._backoff.attempt)
+        if replaces is not None:
+            query["replaces"] = replaces
+        return query
+
+    def _take_control(self, running: Running, frame: Frame) -> None:
+        if frame.kind == "welcome":
+            running.note_welcome(frame)
+        self._on_control(running, frame)
+
+    # ---- live --------------------------------------------------------------------------------------------------
+
+    async def _live(self, running: Running) -> Ending:
+        """Until it, or the last of those that took over from it, has ended."""
+        self._become_current(running)
+        while True:
+            now = self._clock()
+            if running.ended.done():
+                return self._note_end(running)
+            kinds = self._moves_due(now)
+            if not kinds:
+                await self._sleep_live(running, now)
+                continue
+            successor = await self._move(running, kinds)
+            if successor is not None:
+                self._retire(running)
+                running = successor
+
+    def _moves_due(self, now: float) -> tuple[ChannelKind, ...]:
+        """Channels to try beside the current one, in this order."""
+        if not self._is_online:
+            return ()
+        if self._slot_at is not None and now >= self._slot_at:
+            self._slot_at = None
+            self._turn += 1
+            return (self._ladder.rung,)
+        if self._is_move_wanted:
+            self._is_move_wanted = False
+            return (self._ladder.rung,)
+        if self._climb_at is not None and now >= self._climb_at:
+            return self._ladder.above
+        return ()
+
+    async def _move(self, running: Running, kinds: tuple[ChannelKind, ...]) -> Running | None:
+        """Make before break. A failure leaves the current one as it is, and is tried again later."""
+        self._note_stable(running)
+        ending = broken("")
+        for kind in kinds:
+            attempt = await self._attempt(kind, running.connection)
+            if isinstance(attempt, Running):
+                if kind is not self._ladder.rung:
+                    self._ladder.stand_on(kind)
+                self._become_current(attempt)
+                return attempt
+            ending = attempt
+        if kinds == self._ladder.above:
+            self._plan_climb()
+        elif ending.after is After.AUTH:
+            if not self._credentials.may_try_again() and ending.error is not None:
+                raise ending.error
+            self._is_move_wanted = True
+        elif ending.after is After.FINAL and ending.error is not None:
+            raise ending.error
+        else:
+            if ending.after is After.TRANSPORT:
+                self._ladder.failed()
+            self._turn += 1
+            self._slot_at = self._clock() + self._backoff.next_delay_seconds(ending.after_seconds)
+        return None
+
+    def _become_current(self, running: Running) -> None:
+        self.current = running
+        self._left = None
+        self._slot_at = self._hint_at = None
+        self._is_move_wanted = self._is_impatient = False
+        self._plan_climb()
+        self._on_live(running)
+        self._tell(State.LIVE if self._is_online else State.OFFLINE, "", running=running)
+
+    def _plan_climb(self) -> None:
+        self._climb_at = self._clock() + self._ladder.climb_delay_seconds() if self._ladder.above else None
+
+    async def _sleep_live(self, running: Running, now: float) -> None:
+        """Until something about it changes, or is due."""
+        due = [at for at in (self._slot_at, self._climb_at) if at is not None]
+        self._wake.clear()
+        running.ended.add_done_callback(self._woken)
+        try:
+            async with asyncio.timeout(max(0.0, min(due) - now) if due else None):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+        finally:
+            running.ended.remove_done_callback(self._woken)
+
+    def _woken(self, _ended: object) -> None:
+        self._wake.set()
+
+    def _retire(self, old: Running) -> None:
+        """It still delivers until its gateway closes it as `moved`."""
+        old.was_retired = True
+        self._retired.add(old)
+        self._start("retire", self._see_off(old))
+
+    async def _see_off(self, old: Running) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_RETIRE_SECONDS if old.kind is not ChannelKind.POLL else 0):
+                await asyncio.wait([old.ended])
+        old.dispose()
+        self._receiver.place.leave(old.lane)
+        self._retired.discard(old)
+
+    def _note_end(self, running: Running) -> Ending:
+        ending = running.ended.result()
+        self.current = None
+        self._receiver.place.leave(running.lane)
+        self._receiver.place.forget_early()
+        self._note_stable(running)
+        # Closed by its gateway: nothing to replace. Otherwise the old one may look alive there.
+        self._left = running.connection if ending.code is None else None
+        running.dispose()
+        self._on_lost()
+        return ending
+
+    def _note_stable(self, running: Running) -> None:
+        if running.has_heard:
+            self._ladder.worked()
+            if running.live_at is not None and self._clock() - running.live_at >= self._timing.stable_after:
+                self._backoff.reset()
+
+    # ---- between two connections -------------------------------------------------------------------------------
+
+    async def _after(self, ending: Ending) -> None:
+        """Wait as the ending asks for. Raises the final error."""
+        at_least = ending.after_seconds
+        match ending.after:
+            case After.FINAL if ending.error is not None:
+                raise ending.error
+            case After.AUTH if ending.error is not None:
+                if not self._credentials.may_try_again():
+                    raise ending.error
+                return
+            case After.AT_ONCE:
+                return
+            case After.SILENT:
+                self._ladder.failed()
+                self._backoff.attempt += 1
+                return
+            case After.TRANSPORT:
+                self._ladder.failed()
+            case After.DROP_INPUT:
+                self._inputs.drop_biggest(TooLargeError(ending.reason, status=ending.code))
+            case _:
+                pass
+        slot_at, self._slot_at = self._slot_at, None
+        hint_at, self._hint_at = self._hint_at, None
+        if at_least is None and hint_at is not None and hint_at > self._clock():
+            at_least = hint_at - self._clock()
+        is_busy = ending.after is After.BUSY or slot_at is not None
+        self._turn += 1
+        wait = self._backoff.next_delay_seconds(at_least)
+        if slot_at is not None:
+            wait = max(slot_at - self._clock(), 0.0)
+        self._tell(State.BUSY if is_busy else State.WAITING, ending.reason, retry_in=wait)
+        await self._wait(wait, is_busy=is_busy)
+
+    async def _wait(self, seconds: float, *, is_busy: bool) -> None:
+        """Cut short by `online`, and by a probe where the server did not ask us to wait."""
+        until = self._clock() + seconds
+        self._is_impatient = False
+        while (left := until - self._clock()) > 0 and self._is_online:
+            self._wake.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._wake.wait()
+            if self._is_impatient and not is_busy:
+                return
+
+    def _tell(
+        self,
+        state: State,
+        cause: str,
+        *,
+        running: Running | None = None,
+        retry_in: float | None = None,
+        url: str | None = None,
+    ) -> None:
+        running = running or self.current
+        told = StateEvent(
+            state,
+            running.kind if running is not None else None,
+            cause,
+            retry_in,
+            running.url if running is not None else url,
+        )
+        changed = (told.state, told.channel) != (self.told.state, self.told.channel) or retry_in is not None
+        is_first = self.told.url is None and told.url is not None
+        self.told = told
+        if changed or is_first:
+            self._on_state(told)
+
+
+__all__ = ["Connector"]

@@ -1,0 +1,107 @@
+"""What came (`Frame`, as received) and what the application is handed (`Message`)."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from relayrouter.cursor import MAX_SEQ
+from relayrouter.errors import ProtocolError
+
+TEXT_KINDS = frozenset(("delta", "code_block", "thinking"))
+"""Kinds whose `text` is part of a run's text or reasoning."""
+POSITION_KINDS = frozenset(("welcome", "gap", "forked", "snapshot"))
+"""Control kinds that may name a position."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One envelope. `seq` is None on control frames; a merged frame covers first_seq..seq."""
+
+    type: str
+    kind: str
+    seq: int | None
+    first_seq: int | None
+    timestamp_ms: int
+    payload: dict[str, Any]
+    size_bytes: int
+
+    @property
+    def is_control(self) -> bool:
+        return self.type == "control"
+
+    @property
+    def run(self) -> str | None:
+        run = self.payload.get("run")
+        return run if isinstance(run, str) else None
+
+    @property
+    def text(self) -> str:
+        text = self.payload.get("text")
+        return text if isinstance(text, str) else ""
+
+    @property
+    def at(self) -> int | None:
+        at = self.payload.get("at")
+        return at if isinstance(at, int) and not isinstance(at, bool) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One step of the session, in order.
+
+    `text`: the part of it that was new. `seq` is None for `gap` and `snapshot`, which stand where they happened.
+    """
+
+    kind: str
+    seq: int | None
+    first_seq: int | None
+    timestamp: int
+    """Unix ms, given by the server."""
+    run: str | None
+    text: str
+    payload: dict[str, Any]
+    late: bool = False
+    """It came after its place in the producer's order was given up."""
+
+
+def decode_frame(raw: str | bytes) -> Frame:
+    """Raises ProtocolError. Unknown fields are ignored, unknown kinds pass through."""
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError) as exc:
+        raise ProtocolError("a frame that is no JSON") from exc
+    return read_frame(value, len(raw.encode()) if isinstance(raw, str) else len(raw))
+
+
+def read_frame(value: Any, size_bytes: int) -> Frame:
+    """Of an envelope that was decoded already. Raises ProtocolError."""
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+        raise ProtocolError("a frame that is no envelope")
+    payload = value.get("payload")
+    if not isinstance(payload, dict) or not isinstance(payload.get("kind"), str):
+        raise ProtocolError("a frame whose payload has no kind")
+    seq = _count(value, "seq")
+    first_seq = _count(value, "first_seq")
+    _count(payload, "at", is_strict=False)
+    if first_seq is None:
+        first_seq = seq
+    if seq is not None and first_seq is not None and first_seq > seq:
+        raise ProtocolError("a frame whose first_seq is above its seq")
+    timestamp = _count(value, "timestamp") or 0
+    return Frame(value["type"], payload["kind"], seq, first_seq, timestamp, payload, size_bytes)
+
+
+def _count(fields: dict[str, Any], name: str, *, is_strict: bool = True) -> int | None:
+    value = fields.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        if not is_strict:
+            return None
+        raise ProtocolError(f"`{name}` is no count")
+    if value > MAX_SEQ:
+        raise ProtocolError(f"`{name}` is above 2^53 - 1")
+    return value
+
+
+__all__ = ["POSITION_KINDS", "TEXT_KINDS", "Frame", "Message", "decode_frame", "read_frame"]

@@ -1,0 +1,344 @@
+"""The parts of one session put together: its life from the stored place to the last save, and the control frames.
+
+Owned by session.Session, which is what applications see. `stop` leaves no task, socket or timer behind.
+"""
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from secrets import token_hex
+from typing import Any
+
+import aiohttp
+
+from relayrouter.applied import Applied
+from relayrouter.channel import Circumstances
+from relayrouter.connector import Connector
+from relayrouter.credentials import Credentials
+from relayrouter.cursor import Cursor
+from relayrouter.digests import heal
+from relayrouter.errors import ClosedError, RelayError
+from relayrouter.events import Events, HookEvent, InputEvent, RhythmEvent, StateEvent
+from relayrouter.handover import Handover, Item, Over
+from relayrouter.http import Http
+from relayrouter.input_queue import InputQueue
+from relayrouter.messages import Frame, Message
+from relayrouter.options import Options
+from relayrouter.place import Place
+from relayrouter.quality import Quality
+from relayrouter.receiver import Receiver
+from relayrouter.requests import Requests, error_of_frame
+from relayrouter.running import Running
+from relayrouter.saving import Saver
+from relayrouter.speaker import Speaker
+from relayrouter.states import ChannelKind, State
+from relayrouter.store import SavedPlace
+from relayrouter.tasks import Tasks
+
+_QUALITY_SECONDS = 1.0
+
+
+class Runtime:
+    def __init__(
+        self,
+        options: Options,
+        events: Events,
+        *,
+        rng: random.Random | None = None,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        timing = options.timing
+        self._clock = asyncio.get_running_loop().time
+        self._options = options
+        self._wall_clock = wall_clock
+        self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
+        self.events = events
+        self.client = options.client or ""
+        self.error: RelayError | None = None
+        self.is_over = asyncio.Event()
+        self.quality = Quality(timing)
+        self.applied = Applied(events, self._heal)
+        self.handover = Handover(options.buffer_bytes, timing.join_after, self._joins_now, self._clock)
+        self.inputs = InputQueue(options.queue_items, options.queue_bytes, self._tell_input)
+        self.requests = Requests(self._wake_speaker)
+        self._tasks = Tasks(self._crashed)
+        self._place = Place()
+        self._credentials = Credentials(options.token, timing.connect_timeout)
+        self._store = options.store
+        self._saver: Saver | None = None
+        self._http_client: aiohttp.ClientSession | None = None
+        self._speaker: Speaker | None = None
+        self.connector: Connector | None = None
+        self._state = StateEvent(State.CONNECTING, None, "")
+        self._was_live = False
+        self._ending: asyncio.Task[None] | None = None
+
+    @property
+    def state(self) -> StateEvent:
+        return self._state
+
+    # ---- the life ----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._tasks.start("life", self._life())
+
+    async def stop(self) -> None:
+        """By the application. Waits for the sockets, at most a second or two."""
+        await asyncio.wait([self._begin_end(None)])
+
+    async def _life(self) -> None:
+        try:
+            await self._restore()
+            await self._run()
+        except RelayError as exc:
+            self._begin_end(exc)
+
+    def _begin_end(self, error: RelayError | None) -> "asyncio.Task[None]":
+        """The first reason counts. What was received can still be taken."""
+        if self._ending is None:
+            self.error = error
+            self._ending = self._tasks.start("end", self._end(error))
+        return self._ending
+
+    async def _end(self, error: RelayError | None) -> None:
+        if self.connector is not None:
+            await self.connector.close()
+        await self._tasks.stop_but(asyncio.current_task())
+        self.is_over.set()
+        self.requests.close(error)
+        self.inputs.close(error or ClosedError("the session was closed"), is_kept=self._saver is not None)
+        self.handover.close(error)
+        if self._saver is not None:
+            await self._saver.save()
+        if self._store is not None:
+            with suppress(OSError):
+                await self._store.release(self._options.session)
+        if self._http_client is not None:
+            await self._http_client.close()
+        self._tell_state(StateEvent(State.CLOSED, None, error.message if error is not None else ""))
+        if error is not None:
+            self.events.emit("error", error)
+
+    async def _run(self) -> None:
+        timing, options = self._options.timing, self._options
+        self._http_client = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=None), cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True
+        )
+        http = Http(self._http_client, options.session, self._credentials, timing.connect_timeout)
+        http.base = options.urls[0]
+        about = Circumstances(
+            http,
+            timing,
+            self._clock,
+            self._wall_clock,
+            self._tasks.start,
+            self._note_rtt,
+            lambda: str(self._place.cursor) if self._place.cursor is not None else None,
+            self.handover.room,
+            options.keep_alive,
+            options.heartbeat,
+        )
+        receiver = Receiver(
+            self._place, self.handover, http, lambda: self.client,
+            reorder_seconds=timing.reorder, clock=self._clock, start=self._tasks.start, on_unfilled=self._unfilled,
+        )  # fmt: skip
+        self.connector = Connector(
+            options, about, receiver, self.handover, self._credentials, self.inputs, lambda: self.client,
+            rng=self._rng, start=self._tasks.start, on_control=self._take_control, on_live=self._live,
+            on_lost=self._lost, on_state=self._tell_state,
+        )  # fmt: skip
+        self._speaker = Speaker(
+            http, lambda: self.client, self.requests, self.inputs, self._save_input, self.handover.skip, self._clock
+        )
+        self._tasks.start("inputs", self._speaker.run())
+        self._tasks.start("controls", self._speaker.run_controls())
+        self._tasks.start("quality", self._watch_quality())
+        if self._saver is not None:
+            self._tasks.start("saver", self._saver.run())
+        await self.connector.run()
+
+    async def _restore(self) -> None:
+        """The client id, the place and the input of the last life, unless they are another user's or in use."""
+        options, store = self._options, self._store
+        saved: SavedPlace | None = None
+        if store is not None:
+            is_alone = await store.claim(options.session)
+            try:
+                saved = await store.load(options.session)
+            except Exception as exc:  # noqa: BLE001  the application's store may raise what it likes
+                self._report(RelayError(f"the place could not be read: {type(exc).__name__}", code="store"))
+            if saved is not None and saved.user != options.user:
+                saved = None
+            if not is_alone:
+                # Its client id and its input belong to whoever came first; only the place may be shared.
+                saved = SavedPlace("", saved.user, saved.cursor) if saved is not None else None
+                self._store = None
+                self.client = ""
+        if not self.client:
+            self.client = (saved.client if saved is not None else "") or token_hex(12)
+        cursor = options.cursor or (saved.cursor if saved is not None else None)
+        if cursor is not None:
+            self.applied.cursor = self._place.cursor = Cursor.parse(cursor)
+        if saved is not None and (options.client is None or options.client == saved.client):
+            self.inputs.restore(saved.inputs)
+        if self._store is not None:
+            self._saver = Saver(self._store, options.session, self._saved_place, self._report, options.timing.ack_after)
+
+    # ---- taking ------------------------------------------------------------------------------------------------
+
+    async def take(self) -> list[Message]:
+        """The next step of the session, applied. Raises Over."""
+        item: Item = await self.handover.take()
+        messages = self.applied.apply(item)
+        connector = self.connector
+        if connector is not None:
+            for running in connector.channels():
+                running.channel.applied(item.cursor, item.frame.size_bytes)
+        if self._saver is not None:
+            self._saver.changed()
+        return messages
+
+    async def pump(self) -> None:
+        """For an application that only listens."""
+        with suppress(Over):
+            while True:
+                await self.take()
+
+    def start_pump(self) -> "asyncio.Task[None]":
+        return self._tasks.start("pump", self.pump())
+
+    # ---- what channels bring -----------------------------------------------------------------------------------
+
+    def _take_control(self, running: Running, frame: Frame) -> None:
+        payload = frame.payload
+        match frame.kind:
+            case "accepted" | "error":
+                if self._speaker is not None and self._speaker.take(payload):
+                    return
+                if frame.kind == "error":
+                    self._take_error(running, payload)
+            case "reconnect_later" if not running.was_retired and self.connector is not None:
+                after_ms = payload.get("after_ms")
+                self.connector.set_slot(after_ms / 1000 if isinstance(after_ms, int | float) else 0.0)
+            case "ask_open":
+                ask = payload.get("ask")
+                if isinstance(ask, dict):
+                    self.applied.open_ask(ask)
+            case "expiring":
+                self._tasks.start("renew", self._renew(running))
+            case "rhythm":
+                self._tell_rhythm(payload)
+            case "state":
+                self.events.emit("hook", HookEvent(str(payload.get("hook")), payload.get("data")))
+            case _:
+                pass
+
+    def _take_error(self, running: Running, payload: dict[str, Any]) -> None:
+        after_ms = payload.get("after_ms")
+        if payload.get("retryable") is True and "what" not in payload:
+            if isinstance(after_ms, int | float) and self.connector is not None and not running.was_retired:
+                self.connector.note_hint(after_ms / 1000)
+            return
+        self._report(error_of_frame(payload))
+
+    async def _renew(self, running: Running) -> None:
+        """The token ends soon: in band where the channel can, else by another channel."""
+        before = self._credentials.token
+        with suppress(RelayError):
+            token = await self._credentials.fetch()
+            if token is None or token == before:
+                return
+            text = json.dumps({"type": "control", "payload": {"kind": "auth", "token": token}})
+            if not running.channel.say(text) and self.connector is not None:
+                self.connector.move()
+
+    def _live(self, running: Running) -> None:
+        self._was_live = True
+        if self._speaker is not None:
+            self._speaker.attach(running.channel, running.welcome)
+
+    def _lost(self) -> None:
+        self.quality.note_loss(self._clock())
+        if self._speaker is not None:
+            self._speaker.detach()
+
+    def _unfilled(self) -> None:
+        if self.connector is not None:
+            self._place.forget_early()
+            self.connector.end_current("a message is missing: asking again from the cursor")
+
+    def _heal(self, run: str, told: dict[str, Any]) -> None:
+        if self._speaker is not None:
+            http, texts = self._speaker.http, self.applied.texts
+            self._tasks.start("heal", heal(http, self.client, texts, self.events, run, told))
+
+    # ---- telling -----------------------------------------------------------------------------------------------
+
+    def _tell_state(self, told: StateEvent) -> None:
+        self._state = told
+        self.events.emit("state", told)
+
+    def _tell_rhythm(self, payload: dict[str, Any]) -> None:
+        run, rate, gap = payload.get("run"), payload.get("tokens_per_s"), payload.get("gap_ms")
+        if isinstance(run, str) and isinstance(rate, int | float) and isinstance(gap, int | float):
+            self.events.emit("rhythm", RhythmEvent(run, rate, gap))
+
+    def _tell_input(self, event: InputEvent) -> None:
+        if self._saver is not None and event.status in ("accepted", "failed"):
+            self._saver.changed()
+        self.events.emit("input", event)
+
+    def _report(self, error: RelayError) -> None:
+        self.events.emit("error", error)
+
+    def _crashed(self, exc: BaseException) -> None:
+        """A fault of ours: better an end that everybody sees than a session that stands still."""
+        error = RelayError(f"a fault of the SDK: {type(exc).__name__}", code="internal")
+        error.__cause__ = exc
+        self._begin_end(error)
+
+    async def _watch_quality(self) -> None:
+        while True:
+            now = self._clock()
+            self.quality.note_lag(self.handover.lag_seconds(), now)
+            news = self.quality.news(now) if self._was_live else None
+            if news is not None:
+                self.events.emit("quality", news)
+            await asyncio.sleep(_QUALITY_SECONDS)
+
+    def _note_rtt(self, seconds: float) -> None:
+        self.quality.note_rtt(seconds, self._clock())
+
+    def _joins_now(self) -> bool:
+        wanted = self._options.segments
+        return wanted == "whole" or (wanted == "auto" and self.quality.is_degraded(self._clock()))
+
+    # ---- saving ------------------------------------------------------------------------------------------------
+
+    def _saved_place(self) -> SavedPlace:
+        cursor = str(self.applied.cursor) if self.applied.cursor is not None else None
+        return SavedPlace(self.client, self._options.user, cursor, self.inputs.saved())
+
+    async def _save_input(self) -> None:
+        if self._saver is not None:
+            await self._saver.save()
+
+    async def save_now(self) -> None:
+        await self._save_input()
+
+    def _wake_speaker(self) -> None:
+        if self._speaker is not None:
+            self._speaker.wake()
+
+    def wake(self) -> None:
+        self._wake_speaker()
+
+    @property
+    def channel(self) -> ChannelKind | None:
+        return self._state.channel
+
+
+__all__ = ["Runtime"]
