@@ -119,49 +119,84 @@ class TextChain:
 
     def feed(self, text: str) -> str:
         """Raises HookFailed."""
-        for index, (guard, filtering) in enumerate(self._filters):
+        for index in range(len(self._filters)):
             if text:
-                text = self._through(index, guard, filtering, text)
+                text = self._through(index, text)
         return text
 
     def flush(self) -> str:
         """What any of them holds, through those after it. Raises HookFailed."""
         text = ""
-        for index, (guard, filtering) in enumerate(self._filters):
-            fed = self._through(index, guard, filtering, text) if text else ""
-            text = fed + guard.call(filtering.flush, filtering.held)
+        for index in range(len(self._filters)):
+            text = self._through(index, text) if text else ""
+            guard, filtering = self._filters[index]
+            held = filtering.held
+            out = _call(guard, filtering, lambda filtering=filtering: _checked_text(filtering.flush()))  # type: ignore[misc]
+            if out is None:
+                self._bypass(index, "")
+                out = held
+            text += out
         return text
 
     def save(self) -> bytes:
-        """For `TextHooks.open`. Raises HookFailed when a state is too large or cannot be had."""
+        """For `TextHooks.open`. Raises HookFailed when a state is too large or cannot be had.
+
+        What a filter holds is saved beside it: the input's offset is past it, so it must come out whatever fails.
+        """
         states = []
-        for guard, filtering in self._filters:
-            state = guard.call(lambda filtering=filtering: _checked_state(filtering.save()), b"")  # type: ignore[misc]
-            states.append((guard.name, state))
+        for index, (guard, filtering) in enumerate(self._filters):
+            state = _call(guard, filtering, lambda filtering=filtering: _checked_state(filtering.save()))  # type: ignore[misc]
+            if state is None:
+                self._bypass(index, filtering.held)
+            is_bypassed = state is None or isinstance(filtering, _Bypass)
+            states.append(_Saved(guard.name, state or b"", filtering.held, is_bypassed))
         return msgspec.msgpack.encode(states)
 
-    def _through(self, index: int, guard: Guarded[TextHook], filtering: TextFilter, text: str) -> str:
+    def _through(self, index: int, text: str) -> str:
+        guard, filtering = self._filters[index]
         held = filtering.held
-        out = guard.call(lambda: _checked_text(filtering.feed(text)), None)
+        out = _call(guard, filtering, lambda: _checked_text(filtering.feed(text)))
         if out is None:
-            self._filters[index] = (guard, _Bypass())
+            self._bypass(index, "")
             return held + text
         return out
 
+    def _bypass(self, index: int, held: str) -> None:
+        self._filters[index] = (self._filters[index][0], _Bypass(held))
+
 
 class _Bypass:
-    """In the place of a filter that failed."""
+    """In the place of a filter that failed. `held`: what that one held and nobody has given on yet."""
 
-    held = ""
+    def __init__(self, held: str) -> None:
+        self.held = held
 
     def feed(self, text: str) -> str:
-        return text
+        return self.flush() + text
 
     def flush(self) -> str:
-        return ""
+        held, self.held = self.held, ""
+        return held
 
     def save(self) -> bytes:
         return b""
+
+
+def _call(guard: Guarded[TextHook], filtering: TextFilter, what: Callable[[], _T]) -> _T | None:
+    """None: it failed, or is left out. What is ours is not guarded: its success says nothing of the hook."""
+    return what() if isinstance(filtering, _Bypass) else guard.call(what, None)
+
+
+class _Saved(msgspec.Struct, array_like=True, gc=False):
+    """Of one filter."""
+
+    name: str
+    state: bytes
+    held: str = ""
+    is_bypassed: bool = False
+
+
+_decode_saved = msgspec.msgpack.Decoder(list[_Saved]).decode
 
 
 class TextHooks:
@@ -172,15 +207,18 @@ class TextHooks:
 
     def open(self, context: RunContext, state: bytes = b"") -> TextChain | None:
         """None: no hook wants this text. `state`: of `TextChain.save`, by name. Raises HookFailed."""
-        saved = dict(msgspec.msgpack.decode(state, type=list[tuple[str, bytes]])) if state else {}
-        filters = []
+        saved = {entry.name: entry for entry in _decode_saved(state)} if state else {}
+        filters: list[tuple[Guarded[TextHook], TextFilter]] = []
         for guard in self._hooks:
-            filtering = guard.call(
-                lambda guard=guard: guard.hook.open_filter(context, saved.get(guard.name, b"")),  # type: ignore[misc]
-                None,
-            )
-            if filtering is not None:
-                filters.append((guard, filtering))
+            known = saved.get(guard.name, _Saved(guard.name, b""))
+            filtering = None
+            if not known.is_bypassed:
+                filtering = guard.call(
+                    lambda guard=guard, known=known: guard.hook.open_filter(context, known.state),  # type: ignore[misc]
+                    None,
+                )
+            if filtering is not None or known.is_bypassed or known.held:
+                filters.append((guard, filtering or _Bypass(known.held)))
         return TextChain(filters) if filters else None
 
 

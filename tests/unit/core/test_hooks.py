@@ -106,6 +106,64 @@ def test_a_failing_filter_is_bypassed_and_no_text_is_lost(guards: Guards) -> Non
     assert guards.measures.hook_calls["failed"] == 1
 
 
+class Unsaved(Pairs):
+    """Its state cannot be had."""
+
+    def open_filter(self, context: RunContext, state: bytes) -> "Unsaved.Open":
+        return Unsaved.Open(state.decode())
+
+    class Open(Pairs.Open):
+        def save(self) -> bytes:
+            raise RuntimeError("no state")
+
+
+def test_a_filter_that_cannot_be_saved_is_bypassed_here_and_elsewhere_and_no_text_is_lost(guards: Guards) -> None:
+    """What it held is behind the offset of the input: nobody sends it again."""
+    hooks = TextHooks([guards.guard(Unsaved())])
+    chain = hooks.open(CONTEXT)
+    assert chain is not None
+    chain.feed("abc")
+
+    state = chain.save()
+    moved = hooks.open(CONTEXT, state)
+
+    assert chain.feed("de") == "cde"
+    assert moved is not None
+    assert (moved.feed("de"), moved.feed("f"), moved.flush()) == ("cde", "f", "")
+
+
+def test_a_filter_that_cannot_be_opened_again_loses_no_text(guards: Guards) -> None:
+    chain = TextHooks([guards.guard(Pairs())]).open(CONTEXT)
+    assert chain is not None
+    chain.feed("abc")
+
+    class Broken:
+        def open_filter(self, context: RunContext, state: bytes) -> None:
+            raise RuntimeError("broken")
+
+    moved = TextHooks([guards.guard(Broken())]).open(CONTEXT, chain.save())
+
+    assert moved is not None
+    assert moved.flush() == "c"
+
+
+def test_what_a_filter_held_when_its_flush_failed_comes_once(guards: Guards) -> None:
+    """A pause flushes, and more text follows."""
+
+    class Stuck(Pairs):
+        def open_filter(self, context: RunContext, state: bytes) -> "Stuck.Open":
+            return Stuck.Open(state.decode())
+
+        class Open(Pairs.Open):
+            def flush(self) -> str:
+                raise RuntimeError("stuck")
+
+    chain = TextHooks([guards.guard(Stuck())]).open(CONTEXT)
+    assert chain is not None
+
+    assert chain.feed("abc") + chain.flush() + chain.feed("de") + chain.flush() == "ABcde"
+
+
 def test_a_fatal_filter_says_which_hook_failed(guards: Guards) -> None:
     chain = TextHooks([guards.guard(Pairs(), on_error="fail")]).open(CONTEXT)
     assert chain is not None
