@@ -157,7 +157,7 @@ class Asks:
         if not may_answer(record, principal.user, client):
             self.measures.asks["not_allowed"] += 1
             raise RelayError(ErrorCode.FORBIDDEN, "somebody else was asked", {"reason": "not_allowed_to_answer"})
-        problem = problem_of_answer(record, value)
+        problem = problem_of_answer(record, value) if info.status is AskStatus.OPEN else None
         if problem is not None:
             self.measures.asks["invalid"] += 1
             raise RelayError(ErrorCode.BAD_REQUEST, problem, {"reason": "invalid_answer", "problem": problem})

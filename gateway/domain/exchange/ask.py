@@ -116,8 +116,12 @@ def _check_record(record: AskRecord) -> None:
     if record.options is not None:
         if not 1 <= len(record.options) <= MAX_OPTIONS:
             _refuse(f"options must list 1 to {MAX_OPTIONS} values")
+        values = set()
         for option in record.options:
             _check_option(option)
+            if (value := option_value(option)) in values:
+                _refuse(f"the option `{value[:64]}` is there twice: an answer would not tell which one is meant")
+            values.add(value)
     if record.schema is not None:
         if len(_encode(record.schema)) > MAX_SCHEMA_BYTES:
             _refuse(f"responseSchema has more than {MAX_SCHEMA_BYTES} bytes")

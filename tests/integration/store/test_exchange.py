@@ -22,6 +22,7 @@ from gateway.ports import (
     InputRefused,
     InputRequest,
     OpenAsk,
+    Page,
     Resolved,
     StoreUnavailable,
 )
@@ -523,3 +524,37 @@ async def test_a_sweep_finds_no_session_and_makes_none(stage: ExchangeStage) -> 
 
     assert not swept.found
     assert stage.admin.keys(stage.key("*")) == []
+
+
+@pytest.mark.parametrize("status", [AskStatus.ANSWERED, AskStatus.CANCELLED])
+async def test_a_resolved_ask_that_left_the_log_is_a_gap(stage: ExchangeStage, status: AskStatus) -> None:
+    """Open it is kept, and rebuilt; once it is resolved nothing has it but the log."""
+    await opened(stage)
+    page = await lost_up_to(stage, 1)
+    await stage.exchange.resolve_ask(an_answer(stage, status=status))
+    without = await lost_up_to(stage, 1)
+
+    assert (page.log.void, without.log.void) == (0, 1)
+
+
+async def lost_up_to(stage: ExchangeStage, seq: int) -> Page:
+    """What a reader is given once the log was trimmed."""
+    stage.admin.xtrim(stage.key("log"), minid=f"{seq + 1}-0")
+    stage.change_log(lost=seq)
+    page = await stage.store.page(stage.ref, 0, 1 << 20)
+    assert page is not None
+    return page
+
+
+async def test_asks_of_an_abandoned_run_are_cancelled(stage: ExchangeStage) -> None:
+    """Nobody waits for an answer any more."""
+    await stage.put(delta("r1", "x"))
+    await opened(stage, run=RunId("r1"))
+    fields = stage.admin.hget(stage.key("meta"), "r:r1").split()
+    fields[2] = "1"
+    stage.admin.hset(stage.key("meta"), "r:r1", " ".join(fields))
+
+    await stage.exchange.sweep(stage.ref)
+
+    assert [payload["kind"] for payload in stage.payloads()] == ["delta", "ask", "run_end", "ask_resolved"]
+    assert stage.payloads()[-1]["status"] == "cancelled"

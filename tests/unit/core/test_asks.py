@@ -180,6 +180,17 @@ async def test_the_second_answer_learns_who_was_first_and_changes_nothing() -> N
     assert (1, 1) == (it.measures.asks["answered"], it.measures.asks["late"])
 
 
+async def test_a_late_answer_learns_the_outcome_though_it_would_have_been_invalid() -> None:
+    it = Scene()
+    await it.open(options=["yes", "no"])
+    await it.answer("yes")
+
+    late = await it.answer("maybe")
+
+    assert (False, "yes") == (late.is_winner, json.loads(late.resolution)["value"])
+    assert (0, 1) == (it.measures.asks["invalid"], it.measures.asks["late"])
+
+
 async def test_the_winners_own_answer_again_still_wins_and_changes_nothing() -> None:
     it = Scene()
     await it.open()

@@ -51,12 +51,14 @@ local function prune_resolved(kept, now)
   return next_expiry
 end
 
--- `body`: the payload of `ask_resolved` without its closing brace.
+-- `body`: the payload of `ask_resolved` without its closing brace. An ask that is no longer kept cannot be rebuilt once the
+-- log has lost it: who comes from below is told so.
 local function resolve_ask(w, kept, name, ask, status, body)
   write_message(w, 'o', '', '0', body, false)
   ask.status, ask.resolution, ask.expiry = status, body .. '}', w.now_ms + ASK_RESOLVED_MS
   redis.call('HSET', kept, 'r:' .. name, pack_ask(ask)) -- first: an empty hash would lose its time to live
   redis.call('HDEL', kept, 'a:' .. name)
+  raise_void(w.meta, ask.seq)
   prune_resolved(kept, w.now_ms)
   local watchers = redis.call('HGET', kept, 'w:' .. name)
   if watchers then
@@ -72,7 +74,7 @@ local function ended_ask_body(name, ask, status)
     .. ',"status":"' .. status .. '"'
 end
 
--- Open asks of a run that was cancelled.
+-- Open asks of a run that was stopped or abandoned: nobody waits for their answers.
 local function cancel_asks(w, kept, run)
   for _, name in ipairs(ask_names(kept, 'a:')) do
     local ask = parse_ask(redis.call('HGET', kept, 'a:' .. name))
@@ -91,7 +93,6 @@ local function expire_asks(w, kept, outbox, session, names_json)
       local run = ask.run ~= '' and ',"run":' .. json_text(ask.run) or ''
       put_outbox(outbox, event_item(w, names_json, 'ask:' .. id_part(session) .. ':' .. id_part(name), 'expired',
         ',"ask":' .. json_text(name) .. run))
-      raise_void(w.meta, ask.seq)
       resolve_ask(w, kept, name, ask, 'e', ended_ask_body(name, ask, 'expired'))
       expired = expired + 1
     else

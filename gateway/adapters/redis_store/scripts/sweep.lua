@@ -46,6 +46,7 @@ for _, run in ipairs(run_names(META)) do
   if state and state.mode == 'o' then
     if tonumber(state.lease) <= now then
       end_run(w, run, 'abandoned', '')
+      cancel_asks(w, KEPT, run)
       local id = 'run:' .. id_part(ARGV[3]) .. ':' .. id_part(run) .. ':abandoned'
       put_outbox(OUTBOX, event_item(w, ARGV[4], id, 'abandoned', ',"run":' .. json_text(run)))
       happened('abandoned', 1)

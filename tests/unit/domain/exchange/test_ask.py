@@ -60,6 +60,8 @@ def test_an_answer_is_one_of_the_options_by_value(value: Any, is_one: bool) -> N
         AskRecord(options=[]),
         AskRecord(options=["x"] * (MAX_OPTIONS + 1)),
         AskRecord(options=[1]),
+        AskRecord(options=["a", "b", "a"]),
+        AskRecord(options=["a", {"value": "a", "label": "Another"}]),
         AskRecord(options=[{"label": "no value"}]),
         AskRecord(options=[{"value": "v", "more": 1}]),
         AskRecord(options=["a"], schema={}),
