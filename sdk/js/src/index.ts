@@ -16,7 +16,14 @@ export type {
 } from "./events.js";
 export type { JsonObject, JsonValue, Message } from "./messages.js";
 export type { ConnectOptions, Timing, TokenSource } from "./options.js";
-export type { FetchLike, PageEvent, Platform, SocketConstructor, SocketLike } from "./platform.js";
+export {
+  defaultPlatform,
+  type FetchLike,
+  type PageEvent,
+  type Platform,
+  type SocketConstructor,
+  type SocketLike,
+} from "./platform.js";
 export { connect, Session } from "./session.js";
 export type { ChannelName, SessionState } from "./states.js";
 export { type CursorStore, MemoryStore, type SavedInput, type SavedPlace } from "./store.js";
