@@ -2,7 +2,6 @@
 
 import asyncio
 import fnmatch
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -73,15 +72,10 @@ def explain(sdk: str, result: Result, *, lines: int = TRANSCRIPT_LINES) -> str:
     return "\n".join([f"{sdk}: FAILED: {name}: {result.problem}", *transcript])
 
 
-def summary(sdk: str, results: Sequence[Result]) -> str:
-    failed = sum(result.problem is not None for result in results)
-    return f"{sdk}: {len(results) - failed} passed, {failed} failed"
-
-
 async def run_and_print(
     program: Program, scenarios: Sequence[Scenario], jobs: int, *, is_verbose: bool = False
-) -> bool:
-    """True: all passed. The last line that it prints is the summary."""
+) -> tuple[int, int]:
+    """(passed, failed). Prints what failed."""
 
     def show(result: Result, driver: Driver) -> None:
         if result.problem is not None:
@@ -92,9 +86,8 @@ async def run_and_print(
             print(explain(program.name, result), *result.transcript, sep="\n    ", flush=True)
 
     results = await run(program, scenarios, jobs, show)
-    print(summary(program.name, results))
-    sys.stdout.flush()
-    return all(result.problem is None for result in results)
+    failed = sum(result.problem is not None for result in results)
+    return len(results) - failed, failed
 
 
-__all__ = ["chosen", "explain", "run", "run_and_print", "summary"]
+__all__ = ["chosen", "explain", "run", "run_and_print"]

@@ -1,0 +1,1 @@
+"""Real gateways with faults in front of and behind them, for both SDKs: every message once, every input once."""
