@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from loadtest.bench import figures
-from loadtest.bench.half_load import InvalidRun
 from loadtest.bench.processes import LOAD_CORE, pin
 from loadtest.bench.table import FIGURES, reason_against_reference, show, write
+from loadtest.bench.watch import InvalidRun
 
 
 def main() -> int:

@@ -13,8 +13,8 @@ RATES = {"tokens": 200.0, "raw": 120.0}
 """Tokens a second and run: the gateway's core is some 60 % busy. A slower load costs more a token: each loop turn and
 each read of the kernel then serves fewer of them."""
 WARM_SECONDS = 2.0
-PROBE_RATES = {"tokens": 100.0, "raw": 80.0}
-"""With Redis on the same core."""
+PROBE_RATES = {"tokens": 80.0, "raw": 60.0}
+"""Where the search for half load begins, with Redis on the same core."""
 
 
 @contextlib.contextmanager

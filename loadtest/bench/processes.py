@@ -19,6 +19,7 @@ SERVER_CORE, LOAD_CORE = 0, 1
 
 
 _CORES = sorted(os.sched_getaffinity(0))
+"""Before anybody was pinned: a child of a pinned process has only its parent's."""
 
 
 def core_number(core: int) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from loadtest.bench.half_load import MAX_FOREIGN, MAX_LATE_P99_MS, MAX_LOAD_CORE, reason_against
+from loadtest.bench.watch import MAX_FOREIGN, MAX_LATE_P99_MS, MAX_LOAD_CORE, reason_against
 
 _LEAST = 0.001
 
