@@ -63,18 +63,70 @@ class Runtime:
         self.applied = Applied(events, self._heal)
         self.handover = Handover(options.buffer_bytes, timing.join_after, self._joins_now, self._clock)
         self.inputs = InputQueue(options.queue_items, options.queue_bytes, self._tell_input)
-        self.requests = Requests(self._wake_speaker)
+        self.requests = Requests(self.wake)
         self._tasks = Tasks(self._crashed)
         self._place = Place()
         self._credentials = Credentials(options.token, timing.connect_timeout)
         self._store = options.store
         self._saver: Saver | None = None
-        self._http_client: aiohttp.ClientSession | None = None
-        self._speaker: Speaker | None = None
-        self.connector: Connector | None = None
         self._state = StateEvent(State.CONNECTING, None, "")
         self._was_live = False
         self._ending: asyncio.Task[None] | None = None
+        self._http_client = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=None), cookie_jar=aiohttp.DummyCookieJar()
+        )
+        self._http = Http(self._http_client, options.session, self._credentials, timing.connect_timeout)
+        self._http.base = options.urls[0]
+        self._speaker = Speaker(
+            self._http,
+            lambda: self.client,
+            self.requests,
+            self.inputs,
+            self.save_now,
+            self.handover.skip,
+            self._clock,
+        )
+        self.connector = self._make_connector()
+
+    def _make_connector(self) -> Connector:
+        options, timing = self._options, self._options.timing
+        about = Circumstances(
+            self._http,
+            timing,
+            self._clock,
+            self._wall_clock,
+            self._tasks.start,
+            self._note_rtt,
+            lambda: str(self._place.cursor) if self._place.cursor is not None else None,
+            self.handover.room,
+            options.keep_alive,
+            options.heartbeat,
+        )
+        receiver = Receiver(
+            self._place,
+            self.handover,
+            self._http,
+            lambda: self.client,
+            reorder_seconds=timing.reorder,
+            clock=self._clock,
+            start=self._tasks.start,
+            on_unfilled=self._unfilled,
+        )
+        return Connector(
+            options,
+            about,
+            receiver,
+            self.handover,
+            self._credentials,
+            self.inputs,
+            lambda: self.client,
+            rng=self._rng,
+            start=self._tasks.start,
+            on_control=self._take_control,
+            on_live=self._live,
+            on_lost=self._lost,
+            on_state=self._tell_state,
+        )
 
     @property
     def state(self) -> StateEvent:
@@ -92,7 +144,12 @@ class Runtime:
     async def _life(self) -> None:
         try:
             await self._restore()
-            await self._run()
+            self._tasks.start("inputs", self._speaker.run())
+            self._tasks.start("controls", self._speaker.run_controls())
+            self._tasks.start("quality", self._watch_quality())
+            if self._saver is not None:
+                self._tasks.start("saver", self._saver.run())
+            await self.connector.run()
         except RelayError as exc:
             self._begin_end(exc)
 
@@ -104,8 +161,7 @@ class Runtime:
         return self._ending
 
     async def _end(self, error: RelayError | None) -> None:
-        if self.connector is not None:
-            await self.connector.close()
+        await self.connector.close()
         await self._tasks.stop_but(asyncio.current_task())
         self.is_over.set()
         self.requests.close(error)
@@ -116,49 +172,10 @@ class Runtime:
         if self._store is not None:
             with suppress(OSError):
                 await self._store.release(self._options.session)
-        if self._http_client is not None:
-            await self._http_client.close()
+        await self._http_client.close()
         self._tell_state(StateEvent(State.CLOSED, None, error.message if error is not None else ""))
         if error is not None:
             self.events.emit("error", error)
-
-    async def _run(self) -> None:
-        timing, options = self._options.timing, self._options
-        self._http_client = aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=None), cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True
-        )
-        http = Http(self._http_client, options.session, self._credentials, timing.connect_timeout)
-        http.base = options.urls[0]
-        about = Circumstances(
-            http,
-            timing,
-            self._clock,
-            self._wall_clock,
-            self._tasks.start,
-            self._note_rtt,
-            lambda: str(self._place.cursor) if self._place.cursor is not None else None,
-            self.handover.room,
-            options.keep_alive,
-            options.heartbeat,
-        )
-        receiver = Receiver(
-            self._place, self.handover, http, lambda: self.client,
-            reorder_seconds=timing.reorder, clock=self._clock, start=self._tasks.start, on_unfilled=self._unfilled,
-        )  # fmt: skip
-        self.connector = Connector(
-            options, about, receiver, self.handover, self._credentials, self.inputs, lambda: self.client,
-            rng=self._rng, start=self._tasks.start, on_control=self._take_control, on_live=self._live,
-            on_lost=self._lost, on_state=self._tell_state,
-        )  # fmt: skip
-        self._speaker = Speaker(
-            http, lambda: self.client, self.requests, self.inputs, self._save_input, self.handover.skip, self._clock
-        )
-        self._tasks.start("inputs", self._speaker.run())
-        self._tasks.start("controls", self._speaker.run_controls())
-        self._tasks.start("quality", self._watch_quality())
-        if self._saver is not None:
-            self._tasks.start("saver", self._saver.run())
-        await self.connector.run()
 
     async def _restore(self) -> None:
         """The client id, the place and the input of the last life, unless they are another user's or in use."""
@@ -193,10 +210,8 @@ class Runtime:
         """The next step of the session, applied. Raises Over."""
         item: Item = await self.handover.take()
         messages = self.applied.apply(item)
-        connector = self.connector
-        if connector is not None:
-            for running in connector.channels():
-                running.channel.applied(item.cursor, item.frame.size_bytes)
+        for running in self.connector.channels():
+            running.channel.applied(item.cursor, item.frame.size_bytes)
         if self._saver is not None:
             self._saver.changed()
         return messages
@@ -216,11 +231,11 @@ class Runtime:
         payload = frame.payload
         match frame.kind:
             case "accepted" | "error":
-                if self._speaker is not None and self._speaker.take(payload):
+                if self._speaker.take(payload):
                     return
                 if frame.kind == "error":
                     self._take_error(running, payload)
-            case "reconnect_later" if not running.was_retired and self.connector is not None:
+            case "reconnect_later" if not running.was_retired:
                 after_ms = payload.get("after_ms")
                 self.connector.set_slot(after_ms / 1000 if isinstance(after_ms, int | float) else 0.0)
             case "ask_open":
@@ -239,7 +254,7 @@ class Runtime:
     def _take_error(self, running: Running, payload: dict[str, Any]) -> None:
         after_ms = payload.get("after_ms")
         if payload.get("retryable") is True and "what" not in payload:
-            if isinstance(after_ms, int | float) and self.connector is not None and not running.was_retired:
+            if isinstance(after_ms, int | float) and not running.was_retired:
                 self.connector.note_hint(after_ms / 1000)
             return
         self._report(error_of_frame(payload))
@@ -252,28 +267,23 @@ class Runtime:
             if token is None or token == before:
                 return
             text = json.dumps({"type": "control", "payload": {"kind": "auth", "token": token}})
-            if not running.channel.say(text) and self.connector is not None:
+            if not running.channel.say(text):
                 self.connector.move()
 
     def _live(self, running: Running) -> None:
         self._was_live = True
-        if self._speaker is not None:
-            self._speaker.attach(running.channel, running.welcome)
+        self._speaker.attach(running.channel, running.welcome)
 
     def _lost(self) -> None:
         self.quality.note_loss(self._clock())
-        if self._speaker is not None:
-            self._speaker.detach()
+        self._speaker.detach()
 
     def _unfilled(self) -> None:
-        if self.connector is not None:
-            self._place.forget_early()
-            self.connector.end_current("a message is missing: asking again from the cursor")
+        self._place.forget_early()
+        self.connector.end_current("a message is missing: asking again from the cursor")
 
     def _heal(self, run: str, told: dict[str, Any]) -> None:
-        if self._speaker is not None:
-            http, texts = self._speaker.http, self.applied.texts
-            self._tasks.start("heal", heal(http, self.client, texts, self.events, run, told))
+        self._tasks.start("heal", heal(self._http, self.client, self.applied.texts, self.events, run, told))
 
     # ---- telling -----------------------------------------------------------------------------------------------
 
@@ -322,19 +332,13 @@ class Runtime:
         cursor = str(self.applied.cursor) if self.applied.cursor is not None else None
         return SavedPlace(self.client, self._options.user, cursor, self.inputs.saved())
 
-    async def _save_input(self) -> None:
+    async def save_now(self) -> None:
         if self._saver is not None:
             await self._saver.save()
 
-    async def save_now(self) -> None:
-        await self._save_input()
-
-    def _wake_speaker(self) -> None:
-        if self._speaker is not None:
-            self._speaker.wake()
-
     def wake(self) -> None:
-        self._wake_speaker()
+        """An input was added."""
+        self._speaker.wake()
 
     @property
     def channel(self) -> ChannelKind | None:

@@ -249,12 +249,12 @@ class Session:
 
     def probe(self) -> None:
         """The application came to the front, the network changed: find out at once whether the channel still lives."""
-        if self._runtime is not None and self._runtime.connector is not None:
+        if self._runtime is not None:
             self._runtime.connector.probe()
 
     def set_online(self, is_online: bool) -> None:
         """What the platform says of the network. Offline nothing is tried; online it is at once."""
-        if self._runtime is not None and self._runtime.connector is not None:
+        if self._runtime is not None:
             self._runtime.connector.set_online(is_online=is_online)
 
     # ---- events ------------------------------------------------------------------------------------------------

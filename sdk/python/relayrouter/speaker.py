@@ -31,7 +31,7 @@ class Speaker:
         on_interrupted: Callable[[str], None],
         clock: Callable[[], float],
     ) -> None:
-        self.http = http
+        self._http = http
         self._client = client
         self._requests = requests
         self._inputs = inputs
@@ -187,13 +187,13 @@ class Speaker:
         """None: nobody of ours answered. A token that was refused is fetched anew, once."""
         for attempt in range(2):
             try:
-                answer = await self.http.post(what, body)
+                answer = await self._http.post(what, body)
             except TRANSPORT_ERRORS:
                 return None
             if answer.status != 401 or attempt:
                 return answer if answer.is_ours else None
             with suppress(RelayError):
-                await self.http.credentials.fetch()
+                await self._http.credentials.fetch()
         return None
 
 
