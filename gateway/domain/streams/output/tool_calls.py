@@ -1,19 +1,23 @@
 """Tool calls of any provider, as parts that name the call they belong to. What each dialect of a producer puts into a
 `tool` message is told in `streams/dialects`; anything else has no parts and goes to readers as it is.
+
+A part that continues a call which is closed, or begins one above MAX_CALLS, belongs to none and is left out.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from gateway.domain.streams.output.place import OpenCall, Place
 from gateway.domain.wire.frames import encode_json
 
-MAX_OPEN_CALLS: Final = 12
+MAX_OPEN_CALLS: Final = 8
 """At once; with one more the oldest is closed. Their ids and names go into the event id."""
 MAX_CALLS: Final = 128
 """Of a run: OpenAI's own client takes no more."""
-MAX_NAME: Final = 64
-"""Characters of an id or a name: what providers allow. Names are cut, ids replaced by one of ours."""
+MAX_NAME_BYTES: Final = 64
+"""Of a name, and of an id: what providers allow. Names are cut, ids replaced by one of ours."""
+_ID: Final = re.compile("[!-~]{1,64}")
 
 
 class CallPart(NamedTuple):
@@ -50,9 +54,9 @@ def open_call(place: Place, part: CallPart) -> tuple[OpenCall | None, bool]:
         return None, False
     number = place.call_count
     given = part.id or part.key
-    call_id = given if 0 < len(given) <= MAX_NAME else f"{place.run[:MAX_NAME]}-call-{number}"
-    key = part.key if len(part.key) <= MAX_NAME else ""
-    return OpenCall(-1 if part.place is None else part.place, key, call_id, part.name[:MAX_NAME], number), True
+    call_id = given if _ID.fullmatch(given) else f"{place.run}-call-{number}"
+    key = part.key if part.key != call_id and _ID.fullmatch(part.key) else ""
+    return OpenCall(-1 if part.place is None else part.place, key, call_id, _clipped(part.name), number), True
 
 
 def surplus(place: Place) -> Iterator[OpenCall]:
@@ -67,6 +71,12 @@ def _continues(call: OpenCall, part: CallPart) -> bool:
     if part.place is not None:
         return part.place == call.place
     return not part.name
+
+
+def _clipped(name: str) -> str:
+    """Its escaped form is bounded, too."""
+    printable = "".join(character for character in name if character.isprintable())
+    return printable.encode()[:MAX_NAME_BYTES].decode(errors="ignore") or "tool"
 
 
 def _openai_part(call: Any) -> CallPart | None:
@@ -94,4 +104,4 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-__all__ = ["MAX_CALLS", "MAX_NAME", "MAX_OPEN_CALLS", "CallPart", "open_call", "parts_of", "surplus"]
+__all__ = ["MAX_CALLS", "MAX_NAME_BYTES", "MAX_OPEN_CALLS", "CallPart", "open_call", "parts_of", "surplus"]
