@@ -105,8 +105,6 @@ class Answers:
         elif fields.get("hang"):
             exchange.note("is never answered")
             exchange.mute()
-            if exchange.kind == "websocket":
-                exchange.watch()
         else:
             self._open(exchange)
             if "welcome" in fields and fields["welcome"] != "none":

@@ -89,7 +89,7 @@ class Exchange:
             lines.append(f"Sec-WebSocket-Protocol: {SUBPROTOCOL}")
         self._writer.write("\r\n".join([*lines, "", ""]).encode())
         self.note("opens")
-        self._listening = asyncio.create_task(self._listen_websocket())
+        self._listening = asyncio.create_task(self._listen_websocket(self._listening))
 
     def open_events(self, headers: Mapping[str, str] | None = None) -> None:
         fields = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store", **CORS}
@@ -100,7 +100,8 @@ class Exchange:
 
     def watch(self) -> None:
         """Notice when the client ends the connection."""
-        self._listening = asyncio.create_task(self._listen_end())
+        if self._listening is None:
+            self._listening = asyncio.create_task(self._listen_end())
 
     # ---- what it says ------------------------------------------------------------------------------------------
 
@@ -198,7 +199,11 @@ class Exchange:
 
     # ---- what it hears -----------------------------------------------------------------------------------------
 
-    async def _listen_websocket(self) -> None:
+    async def _listen_websocket(self, watching: asyncio.Task[None] | None) -> None:
+        """`watching`: what looked for the end while the request was held; a reader has one reader."""
+        if watching is not None:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
         try:
             while True:
                 await self._readable.wait()

@@ -129,8 +129,7 @@ class ScriptedServer:
         rule = self.rules[kind] if kind in self.rules else _OWN_RULES.get(kind)
         if rule is None:
             self._held.append(exchange)
-            if kind != "websocket":
-                exchange.watch()
+        exchange.watch()
         await self._tell()
         if rule is _OWN_RULES.get(kind) and rule is not None:
             await self._answer_by_itself(exchange)
