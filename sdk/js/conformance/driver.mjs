@@ -98,7 +98,7 @@ class Page {
     } catch (caught) {
       error = caught;
     }
-    this.say("ended", { error: error && error.name, code: error && error.code });
+    this.say("ended", { error: error?.name ?? null, code: error?.code ?? null });
   }
 
   settle(id, promise) {

@@ -18,6 +18,8 @@ import type { ChannelName, SessionState } from "./states.js";
 
 /** After "online" or "visible": at once, but not all devices of a network in the same moment. */
 const SOON_MS = 500;
+/** What cannot be asked is replaced, unless it was heard just now. */
+const ALIVE_MS = 1_000;
 /** The gateway takes no greater `retry`. */
 const MAX_RETRY = 1_000;
 
@@ -118,7 +120,7 @@ export class Conductor implements ConnectionOwner {
         this._notBefore = Math.min(this._notBefore, this._platform.now() + SOON_MS * this._platform.random());
     } else if (current.isDuplex) {
       current.probe();
-    } else if (current.silentMs > this._settings.timing.probeTimeout || current.name === "poll") {
+    } else if (current.silentMs > ALIVE_MS) {
       this.replaceIn(0);
     }
     this._showState();
@@ -142,8 +144,7 @@ export class Conductor implements ConnectionOwner {
     this._isBusy = false;
     this._credentials.accepted(connection.token);
     if (connection.name !== this._ladder.channel) this._ladder.moveTo(connection.name);
-    const climb = this._ladder.climbDelayMs();
-    this._climbAt = climb === null ? null : this._platform.now() + climb;
+    this._planClimb(this._ladder.climbDelayMs());
     if (old !== null) this._letGo(old);
     this._cause = "";
     this._showState();
@@ -181,8 +182,8 @@ export class Conductor implements ConnectionOwner {
     this._sink.rtt(ms);
   }
 
-  room(): Promise<void> {
-    return this._sink.room();
+  room(connection: Connection): Promise<void> {
+    return this._sink.room(connection);
   }
 
   endingOf(error: unknown): Ending {
@@ -206,7 +207,7 @@ export class Conductor implements ConnectionOwner {
 
   private async _attempt(): Promise<void> {
     this._isAttempting = true;
-    const isClimb = this.current !== null && this._replaceAt === null;
+    const target = this.current !== null && this._replaceAt === null ? this._ladder.target : null;
     if (this.current !== null) this._noteHealth(this.current);
     this._url = this._settings.urls[this._turn % this._settings.urls.length] ?? this._url;
     this._showState();
@@ -220,7 +221,7 @@ export class Conductor implements ConnectionOwner {
       return;
     }
     if (this._isClosed) return;
-    const name = (isClimb && this._ladder.above) || this._ladder.channel;
+    const name = target ?? this._ladder.channel;
     connection = new Connection(this._platform, this._settings, this, name, this._url, token);
     this._opening = connection;
     ending = await connection.open(this._request(name, token));
@@ -228,7 +229,7 @@ export class Conductor implements ConnectionOwner {
     this._isAttempting = false;
     if (this._isClosed) return connection.close();
     this._opening = null;
-    if (ending !== null) this._failed(connection, ending, isClimb);
+    if (ending !== null) this._failed(connection, ending, target !== null);
   }
 
   private async _token(): Promise<string | null> {
@@ -289,8 +290,7 @@ export class Conductor implements ConnectionOwner {
     const held = this._heldEnding;
     this._heldEnding = null;
     if (isClimb && this.current !== null && ending.kind !== "error") {
-      const climb = this._ladder.climbDelayMs();
-      this._climbAt = climb === null ? null : this._platform.now() + climb;
+      this._planClimb(this._ladder.missed());
       return;
     }
     if (held !== null && judge(held).kind === "final") this._handle(held, null);
@@ -312,6 +312,10 @@ export class Conductor implements ConnectionOwner {
     const isBusy = verdict.kind === "again" && verdict.isBusy;
     this._isBusy = isBusy || this._hasSlot();
     this._schedule(verdict.kind === "again" ? verdict.afterMs : null);
+  }
+
+  private _planClimb(afterMs: number | null): void {
+    this._climbAt = afterMs === null ? null : this._platform.now() + afterMs;
   }
 
   private _hasSlot(): boolean {

@@ -24,7 +24,7 @@ export interface ConnectionOwner {
   /** It ended after its welcome. */
   ended(connection: Connection, ending: Ending): void;
   rtt(ms: number): void;
-  room(): Promise<void>;
+  room(connection: Connection): Promise<void>;
   /** What an error thrown by `frame` means. */
   endingOf(error: unknown): Ending;
 }
@@ -98,6 +98,10 @@ export class Connection implements ChannelSink, Source {
     if (this._pulse) this._pulse.isSampledOften = isOften;
   }
 
+  streaming(isStreaming: boolean): void {
+    if (this._pulse) this._pulse.isStreaming = isStreaming;
+  }
+
   /** Let go of it: whatever its transport does later is not heard. */
   close(): void {
     if (!this.isOver) this._finish(broken("closed"));
@@ -129,7 +133,7 @@ export class Connection implements ChannelSink, Source {
   }
 
   room(): Promise<void> {
-    return this._owner.room();
+    return this._owner.room(this);
   }
 
   // ---- what its frames say -----------------------------------------------------------------------------------------
@@ -145,6 +149,7 @@ export class Connection implements ChannelSink, Source {
       heartbeatMs: this._settings.heartbeat ?? (told === null ? DEFAULT_HEARTBEAT_MS : told * 1000),
       keepAliveMs: this._settings.keepAlive,
       probeTimeoutMs: this._settings.timing.probeTimeout,
+      runQuietMs: this._settings.timing.runQuiet,
     };
     if (this.name !== "poll") {
       this._pulse = new Pulse(this._platform, this.isDuplex, timing, {

@@ -7,7 +7,7 @@ import { Feed, type Item } from "./feed.js";
 import type { Healer } from "./heal.js";
 import { type Frame, type JsonObject, type Message, numberOf, textOf } from "./messages.js";
 import type { Platform } from "./platform.js";
-import type { Change, RunTexts } from "./texts.js";
+import { type Change, type RunTexts, trackOf } from "./texts.js";
 
 export interface DeliverySink {
   isWhole(): boolean;
@@ -26,6 +26,8 @@ export class Delivery {
   isFilling = false;
   private readonly _feed: Feed;
   private readonly _openAsks = new Map<string, Ask>();
+  /** Runs that we interrupted: their text that is still on its way is not shown. */
+  private readonly _silenced = new Set<string>();
   private _isLooping = false;
   private _isDraining = false;
   private _wakeLoop: () => void = () => undefined;
@@ -113,6 +115,10 @@ export class Delivery {
     this.drain();
   }
 
+  silence(run: string): void {
+    this._silenced.add(run);
+  }
+
   /** An open ask, announced ahead of its place. */
   opened(payload: JsonObject): void {
     const ask = textOf(payload.ask);
@@ -128,19 +134,31 @@ export class Delivery {
   private _next(): { message: Message | null } | null {
     const item = this._feed.take();
     if (item === null) return null;
-    const message = this._apply(item);
+    const message = this._isSilenced(item.frame) ? this._pass(item) : this._apply(item);
     this._sink.behind(this._feed.behindMs);
     this._sink.roomAgain();
     if (message !== null) this._emitter.emit("message", message);
     return { message };
   }
 
-  private _apply({ frame, cursor, bytes }: Item): Message | null {
-    const change = this._texts.apply(frame);
+  private _isSilenced({ kind, run }: Frame): boolean {
+    if (run === null || !this._silenced.has(run)) return false;
+    if (kind === "run_end") this._silenced.delete(run);
+    return trackOf(kind) !== null || kind === "tool";
+  }
+
+  private _pass({ cursor, bytes }: Item): null {
     if (cursor !== null) {
       this.cursor = formatCursor(cursor);
       this._sink.applied(cursor, bytes);
     }
+    return null;
+  }
+
+  private _apply(item: Item): Message | null {
+    const { frame } = item;
+    const change = this._texts.apply(frame);
+    this._pass(item);
     const message = messageOf(frame, change);
     if (change !== null) this._tellChange(change, frame);
     if (frame.isControl && frame.kind === "gap") {

@@ -1,9 +1,8 @@
 /** How a connection ended or was refused, and what a client does then. Pure; follows the table of close codes. */
 
-import { MOVED, NORMAL, reconnectAfter, SUPERSEDED, TOO_BIG, UNAUTHENTICATED } from "./close_codes.js";
+import { NORMAL, reconnectAfter, SUPERSEDED, TOO_BIG, UNAUTHENTICATED } from "./close_codes.js";
 import {
   AuthError,
-  ClosedError,
   ForbiddenError,
   NotFoundError,
   ProtocolError,
@@ -28,7 +27,9 @@ export const broken = (reason: string): Ending => ({ kind: "broken", reason });
 /** Of the gateway's JSON decision, or of an answer that is none. */
 export function endingOf(reply: Reply): Ending {
   const { status, refusal, afterMs } = reply;
-  if (refusal === null) return broken("no gateway answered");
+  if (refusal === null) {
+    return afterMs === null ? broken("no gateway answered") : { kind: "busy", reason: "busy", afterMs };
+  }
   const reason = refusal.message || refusal.code;
   switch (status) {
     case 401:
@@ -92,7 +93,7 @@ function finalError(code: number, reason: string): RelayError {
     case SUPERSEDED:
       return new SupersededError("a newer connection of this client has taken over");
     case NORMAL:
-      return new ClosedError(reason === MOVED ? "moved" : `the server ended the session: ${message}`);
+      return new RefusedError("closed", message);
     case 1008:
       return new RefusedError("policy", message);
     default:

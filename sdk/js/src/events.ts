@@ -88,6 +88,8 @@ export interface SessionEvents {
   state: StateEvent;
   quality: QualityEvent;
   rhythm: JsonObject;
+  /** What a resume hook of the application brings along: `hook` and `data`. */
+  hook: JsonObject;
   input: InputEvent;
   digest: DigestEvent;
   error: RelayError;

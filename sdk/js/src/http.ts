@@ -67,12 +67,14 @@ export async function readReply(response: Response): Promise<Reply> {
   const error = objectOf(body.error);
   const code = textOf(error.code);
   const isOurs = response.ok ? Object.keys(body).length > 0 : code !== "";
-  if (!isOurs) return NO_REPLY;
+  // A proxy that is asked too much may say so for the gateway.
+  const afterMs = response.status === 429 || response.status === 503 ? retryAfterMs(response) : null;
+  if (!isOurs) return { ...NO_REPLY, afterMs };
   return {
     status: response.status,
     body,
     refusal: response.ok ? null : { code, message: textOf(error.message), details: objectOf(error.details) },
-    afterMs: retryAfterMs(response),
+    afterMs,
   };
 }
 

@@ -9,6 +9,7 @@ const SPREAD = 0.25;
 export class Ladder {
   private _rung: number;
   private _failures = 0;
+  private _target = 0;
   /** The rung that we are on failed as well before it worked. */
   private _wasAllDown = false;
 
@@ -25,9 +26,15 @@ export class Ladder {
     return CHANNELS[this._rung] ?? "websocket";
   }
 
-  /** The one above; null at the top, or where the application has chosen. */
-  get above(): ChannelName | null {
-    return this._choice === "auto" && this._rung > 0 ? (CHANNELS[this._rung - 1] ?? null) : null;
+  /** What a climb tries: the best one, then those below it; null at the top, or where the application has chosen. */
+  get target(): ChannelName | null {
+    return this._choice === "auto" && this._rung > 0 ? (CHANNELS[this._target] ?? null) : null;
+  }
+
+  /** A climb failed: when to try the next rung, or all again. */
+  missed(): number | null {
+    this._target = (this._target + 1) % Math.max(1, this._rung);
+    return this._target > 0 ? 0 : this.climbDelayMs();
   }
 
   failed(): void {
@@ -46,14 +53,15 @@ export class Ladder {
 
   /** By make before break: this one is live now. */
   moveTo(channel: ChannelName): void {
+    this._target = 0;
     this._rung = CHANNELS.indexOf(channel);
     this._failures = 0;
     this._wasAllDown = false;
   }
 
-  /** When to try the rung above, counted from now; null when there is none. */
+  /** When to climb, counted from now; null when there is none. */
   climbDelayMs(): number | null {
-    if (this.above === null) return null;
+    if (this.target === null) return null;
     const ms = this._wasAllDown ? Math.min(SOON_MS, this._climbAfterMs) : this._climbAfterMs;
     this._wasAllDown = false;
     return ms * (1 - SPREAD + 2 * SPREAD * this._random());

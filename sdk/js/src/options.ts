@@ -18,6 +18,8 @@ export interface Timing {
   stableAfter: number;
   /** An unanswered probe means a dead connection. */
   probeTimeout: number;
+  /** In the middle of a run: a silence after which the connection is probed. */
+  runQuiet: number;
   /** Frames out of order are held for so long before what is missing is fetched. */
   reorder: number;
   ackBytes: number;
@@ -38,6 +40,7 @@ export const DEFAULT_TIMING: Timing = {
   backoffMax: 30_000,
   stableAfter: 10_000,
   probeTimeout: 5_000,
+  runQuiet: 3_000,
   reorder: 200,
   ackBytes: 32 * 1024,
   ackAfter: 250,

@@ -27,11 +27,14 @@ export interface PulseTiming {
   readonly heartbeatMs: number;
   readonly keepAliveMs: number | null;
   readonly probeTimeoutMs: number;
+  readonly runQuietMs: number;
 }
 
 /** Of one connection, from its welcome on. One timer. */
 export class Pulse {
   isSampledOften = false;
+  /** In the middle of a run silence is suspicious sooner. */
+  isStreaming = false;
   private _heardAt: number;
   private _sentAt: number;
   private _askedAt: number | null = null;
@@ -101,10 +104,10 @@ export class Pulse {
   }
 
   private _due(): number {
-    const { probeTimeoutMs, heartbeatMs, keepAliveMs } = this._timing;
+    const { probeTimeoutMs, heartbeatMs, keepAliveMs, runQuietMs } = this._timing;
     if (!this._isDuplex) return this._heardAt + this._silenceMs;
     if (this._askedAt !== null) return this._askedAt + probeTimeoutMs;
-    let due = this._heardAt + heartbeatMs;
+    let due = this._heardAt + (this.isStreaming ? Math.min(runQuietMs, heartbeatMs) : heartbeatMs);
     if (keepAliveMs !== null) due = Math.min(due, this._sentAt + keepAliveMs);
     if (this._heardAt > this._lastAskedAt) due = Math.min(due, this._lastAskedAt + this._sampleMs);
     return due;

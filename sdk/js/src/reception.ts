@@ -70,9 +70,8 @@ export class Reception {
     source.line = start.line;
     source.start = start;
     this._current = source;
-    const isSameLine = this.place.cursor === null || this.line === start.line;
-    // A gap or fork tells first what becomes of what we have.
-    if (isSameLine && frame.payload.resumed !== "gap") this.place.follow(frame);
+    // Later on gap, forked and snapshot say what becomes of our place.
+    if (this.place.cursor === null && frame.payload.resumed !== "gap") this.place.follow(frame);
   }
 
   take(source: Source, frame: Frame, bytes: number): void {

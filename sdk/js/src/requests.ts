@@ -27,6 +27,7 @@ export class Requests {
   private readonly _pending = new Map<string, Pending>();
   private readonly _timers = new Set<() => void>();
   private _isClosed = false;
+  private _goOn: () => void = () => undefined;
 
   constructor(
     private readonly _platform: Platform,
@@ -35,12 +36,25 @@ export class Requests {
 
   ask(kind: string, fields: JsonObject): Promise<JsonObject> {
     if (kind === "pause" || kind === "resume") this.isPaused = kind === "pause";
+    if (kind === "resume") this._goOn();
     return new Promise((resolve, reject) => {
       if (this._isClosed) return reject(new ClosedError("the session is closed"));
       if (this._pending.size >= MAX_PENDING) return reject(new QueueFullError("too many requests wait for an answer"));
       const id = this._platform.randomHex(ID_BYTES);
       this._pending.set(id, { id, payload: { kind, ...fields, id }, resolve, reject });
       this._say(id);
+    });
+  }
+
+  /** Until nothing is paused; for what is paused by not asking for more. */
+  async unpaused(): Promise<void> {
+    if (!this.isPaused || this._isClosed) return;
+    await new Promise<void>((resolve) => {
+      const before = this._goOn;
+      this._goOn = () => {
+        before();
+        resolve();
+      };
     });
   }
 
@@ -75,6 +89,7 @@ export class Requests {
 
   close(): void {
     this._isClosed = true;
+    this._goOn();
     for (const cancel of this._timers) cancel();
     for (const { reject } of this._pending.values())
       reject(new ClosedError("the session was closed before the answer came"));

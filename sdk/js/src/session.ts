@@ -84,7 +84,10 @@ export class Session implements AsyncIterable<Message> {
       isFull: () => this._delivery.isFull,
       frame: (connection, envelope, bytes) => this._onFrame(connection, readFrame(envelope), bytes),
       rtt: (ms) => this._onRtt(ms),
-      room: () => this._delivery.room(),
+      room: async (connection) => {
+        await this._delivery.room();
+        if (connection.name === "poll") await this._requests.unpaused();
+      },
       endingOf,
       state: (event) => this._onState(event),
       lost: () => this._queue.lost(),
@@ -215,11 +218,13 @@ export class Session implements AsyncIterable<Message> {
   }
 
   /** End the run: when this resolves, no more of its text comes. `seen`: what was on screen; default: what was taken. */
-  interrupt(run: string, seen?: { readonly seq: number; readonly at: number }): Promise<JsonObject> {
+  async interrupt(run: string, seen?: { readonly seq: number; readonly at: number }): Promise<JsonObject> {
     const position = this._delivery.cursor;
     const own = position && { seq: parseCursor(position).seq, at: this._texts.runs.get(run)?.text.length ?? 0 };
     const told = seen ?? own;
-    return this._requests.ask("interrupt", told ? { run, seen: { ...told } } : { run });
+    const accepted = await this._requests.ask("interrupt", told ? { run, seen: { ...told } } : { run });
+    this._delivery.silence(run);
+    return accepted;
   }
 
   /** No text until `resume`; also on later connections. Nothing is lost. */
@@ -332,7 +337,10 @@ export class Session implements AsyncIterable<Message> {
     if (!connection.isWelcome && kind !== "welcome" && !(frame.isControl && kind === "error")) {
       throw new BadFrame("something else than a welcome");
     }
-    if (!frame.isControl) return this._reception.take(connection, frame, bytes);
+    if (!frame.isControl) {
+      connection.streaming(frame.run !== null && kind !== "run_end");
+      return this._reception.take(connection, frame, bytes);
+    }
     switch (kind) {
       case "welcome":
         return this._onWelcome(connection, frame);
@@ -354,6 +362,8 @@ export class Session implements AsyncIterable<Message> {
         return void this._renew(connection);
       case "rhythm":
         return this._emitter.emit("rhythm", payload);
+      case "state":
+        return this._emitter.emit("hook", payload);
     }
   }
 

@@ -237,11 +237,14 @@ export class RunTexts {
       for (const run of this.runs.values()) run.hasGap = true;
       return;
     }
-    const lengths = reason === "epoch_changed" ? objectOf(payload.runs) : {};
+    const isKnown = reason === "epoch_changed";
+    const lengths = isKnown ? objectOf(payload.runs) : {};
+    const thinking = isKnown && payload.thinking !== undefined ? objectOf(payload.thinking) : null;
     for (const [name, run] of this.runs) {
       const length = lengths[name];
       run.text.cut(numberOf(length) ?? 0);
-      run.thinking.isCutByNext = length !== undefined;
+      if (thinking !== null) run.thinking.cut(numberOf(thinking[name]) ?? 0);
+      else run.thinking.isCutByNext = length !== undefined;
       if (length === undefined) {
         run.thinking.cut(0);
         run.reason = null;

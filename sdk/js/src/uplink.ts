@@ -45,6 +45,11 @@ export class Uplink {
       live.send(JSON.stringify({ type: "control", payload }));
       return;
     }
+    if (live.name === "poll" && (payload.kind === "pause" || payload.kind === "resume")) {
+      // Between two polls there is no connection to pause: we do not poll meanwhile.
+      if (id) this._sink.controlAnswered(id, { what: payload.kind }, true, null);
+      return;
+    }
     this._post(live, "control", { client: this._client(), ...payload }, (...answer) =>
       this._sink.controlAnswered(id, ...answer),
     );
