@@ -16,6 +16,7 @@ from gateway.adapters.client.frames import Frame
 from gateway.adapters.client.reader import ReaderIdentity, ReaderState, ReaderStatus, SessionReader, Start
 from gateway.adapters.client.settings import BackoffSettings, ReaderSettings
 from gateway.adapters.client.texts import Change, Ended, RunTexts, Shown
+from gateway.cli.printable import printable
 from gateway.domain.operator_error import OperatorError
 from gateway.domain.sessions.position import GapReason
 from gateway.domain.wire.cursor import Cursor, InvalidCursor, parse_seq
@@ -123,7 +124,9 @@ class _Screen:
         self._is_quiet = is_quiet
         self._is_at_line_start = True
         self._was_reasoning = False
-        self._is_styled = output is Output.HUMAN and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        self._is_terminal = sys.stdout.isatty()
+        """Then the text of others must not command it; to a pipe every byte goes as it is."""
+        self._is_styled = output is Output.HUMAN and self._is_terminal and "NO_COLOR" not in os.environ
 
     def show(self, frame: Frame, change: Change) -> None:
         match self._output:
@@ -147,7 +150,7 @@ class _Screen:
 
     def note(self, line: str) -> None:
         if not self._is_quiet:
-            print(f"relayrouter tail: {line}", file=sys.stderr)
+            print(f"relayrouter tail: {printable(line)}", file=sys.stderr)
 
     def _show_human(self, frame: Frame, change: Change) -> None:
         match change:
@@ -193,6 +196,8 @@ class _Screen:
     def _write(self, text: str, *, is_dim: bool = False) -> None:
         if text:
             self._is_at_line_start = text.endswith("\n")
+            if self._is_terminal:
+                text = printable(text)
             styled = f"{_DIM}{text}{_PLAIN}" if is_dim and self._is_styled else text
             sys.stdout.buffer.write(styled.encode())
             sys.stdout.buffer.flush()

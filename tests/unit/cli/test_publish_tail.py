@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+import pty
 import sys
 from contextlib import AsyncExitStack
 from typing import Any, NamedTuple
@@ -36,6 +37,24 @@ async def run(*arguments: str, data: bytes = b"") -> Finished:
     async with asyncio.timeout(20):
         out, err = await process.communicate(data)
     return Finished(process.returncode, out, err.decode())
+
+
+async def on_terminal(*arguments: str) -> tuple[str, str]:
+    """What it writes when its standard output is a terminal, and its standard error."""
+    ours, theirs = pty.openpty()
+    try:
+        pipe = asyncio.subprocess.PIPE
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("RR_")}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "gateway", *arguments, stdin=pipe, stdout=theirs, stderr=pipe, env=environment
+        )
+        async with asyncio.timeout(20):
+            _, err = await process.communicate()
+        os.set_blocking(ours, False)
+        return os.read(ours, 64 * 1024).decode(), err.decode()
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 def sums(text: str) -> dict[str, Any]:
@@ -77,6 +96,28 @@ class TestTail:
             finished = await run("tail", "s", "--until-run-end", "--url", gateway.url)
 
         assert finished.out.decode() == f"[r]\nhm\n{TEXT}\n[end of r: complete, digest equal]\n"
+
+    @pytest.mark.parametrize("options", [["--text"], [], ["--frames"]])
+    async def test_text_of_others_does_not_command_a_terminal(self, options: list[str]) -> None:
+        """Lines and tabs stay."""
+        evil = "a\x1b]0;title\x07b\x9b2Jc\x7f\rd\te\n"
+        ask = control("ask_open", seq=1, ask={"ask": "a1", "message": "sure\x1b[2J?"})
+        frames = (welcome(0), ask, RUN[0], delta(2, evil, 0), run_end(3, evil))
+        async with fake_gateway(saying(*frames)) as gateway:
+            out, err = await on_terminal("tail", "s", "--until-run-end", *options, "--url", gateway.url)
+
+        shown = out.replace("\x1b[2m", "").replace("\x1b[0m", "").replace("\r\n", "\n")  # ours, and the terminal's own
+        assert not set(shown + err) & set("\x1b\x07\x9b\x7f\r")
+        assert "sure[2J?" in err
+        if "--frames" not in options:
+            assert "a]0;titleb2Jcd\te\n" in shown
+
+    async def test_a_pipe_gets_every_byte(self) -> None:
+        evil = "a\x1b]0;title\x07\x9b\r\n"
+        async with fake_gateway(saying(welcome(0), RUN[0], delta(2, evil, 0), run_end(3, evil))) as gateway:
+            finished = await run("tail", "s", "--text", "--until-run-end", "--url", gateway.url)
+
+        assert finished.out == evil.encode()
 
     async def test_a_text_with_a_gap_is_told_on_standard_error_and_exit_code_2(self) -> None:
         frames = (welcome(0), gap(1, 3, "evicted", "e1.f1.3"), *RUN[3:])
