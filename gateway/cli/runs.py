@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -16,6 +17,10 @@ from gateway.adapters.client.run_reports import DEFAULT_ADMIN_URL, RunReport, Ru
 from gateway.domain.operator_error import OperatorError
 
 _COLUMNS = ("run", "session", "gateway", "dialect", "tokens", "tokens/s", "first token", "gap", "duration", "stalls")
+_ALL_FIT = 130
+"""Characters in a line that show all columns; below it some go, and run and session are shortened."""
+_LEFT_OUT = {_ALL_FIT: {"dialect", "first token", "stalls"}, 100: {"gateway"}}
+"""Below so many characters."""
 _STYLES = {"open": "green", "complete": "dim", "interrupted": "yellow", "cancelled": "yellow"}
 
 
@@ -46,7 +51,8 @@ async def _print_once(reports: RunReports, *, as_json: bool) -> None:
         for row in _rows(read):
             print(json.dumps(row, ensure_ascii=False))
     else:
-        Console().print(runs_table(read))
+        console = Console(width=None if sys.stdout.isatty() else _ALL_FIT)
+        console.print(runs_table(read, console.width))
     _check(read)
 
 
@@ -54,10 +60,11 @@ async def _follow(reports: RunReports, every_seconds: float) -> None:
     async with reports:
         read = await reports.read()
         _check(read)
-        with Live(runs_table(read), auto_refresh=False) as live:
+        console = Console()
+        with Live(runs_table(read, console.width), console=console, auto_refresh=False) as live:
             while True:
                 await asyncio.sleep(every_seconds)
-                live.update(runs_table(await reports.read()), refresh=True)
+                live.update(runs_table(await reports.read(), console.width), refresh=True)
 
 
 def _check(read: Sequence[RunReport]) -> None:
@@ -74,14 +81,20 @@ def _rows(read: Sequence[RunReport]) -> list[dict[str, Any]]:
     return still_open + ended
 
 
-def runs_table(read: Sequence[RunReport]) -> Table:
+def runs_table(read: Sequence[RunReport], width: int) -> Table:
+    """One line a run within `width` characters, from 80 on."""
     rows = _rows(read)
+    left_out = set().union(*(names for below, names in _LEFT_OUT.items() if width < below))
+    places = [place for place, name in enumerate(_COLUMNS) if name not in left_out]
     table = Table(box=None, header_style="bold", caption=_caption(read, rows), caption_justify="left")
-    for name in _COLUMNS:
-        table.add_column(name, justify="right" if name not in _COLUMNS[:4] else "left", no_wrap=True)
+    for place in places:
+        # Run and session give way, the rest keeps its width.
+        table.add_column(_COLUMNS[place], justify="left" if place < 4 else "right", no_wrap=place >= 2)
     table.add_column("state", no_wrap=True)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in _cells(row)), Text(row["state"], style=_STYLES.get(row["state"], "red")))
+        cells = _cells(row)
+        shown = [Text(cells[place], no_wrap=True, overflow="ellipsis") for place in places]
+        table.add_row(*shown, Text(row["state"], style=_STYLES.get(row["state"], "red")))
     return table
 
 

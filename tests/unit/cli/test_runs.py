@@ -99,10 +99,32 @@ def test_a_row_is_short_and_says_what_it_measures(seconds: float, shown: str) ->
     }  # fmt: skip
     written = io.StringIO()
 
-    Console(width=200, file=written).print(runs_table([RunReport("http://x", [row])]))
+    Console(width=200, file=written).print(runs_table([RunReport("http://x", [row])], 200))
 
     text = written.getvalue()
     assert shown in text
     assert "acme/chat" in text
     assert "1,234" in text
     assert "r[7]" in text  # no markup
+
+
+@pytest.mark.parametrize("width", [80, 99, 100, 129, 130, 200])
+def test_each_run_is_one_line_at_any_width(width: int) -> None:
+    """Long names are shortened; what a person looks for first is there."""
+    row = {
+        "run": "run-" + "7" * 60, "session": "chat-" + "é" * 60, "tenant": "default", "gateway": "gw-1-abcdef",
+        "dialect": "anthropic", "tokens": 123_456, "tokens_per_second": 104.5, "first_token_seconds": 12.5,
+        "silent_seconds": 12.5, "age_seconds": 99.9, "stalls": 12, "state": "interrupted", "longest_gap_seconds": 12.5,
+    }  # fmt: skip
+    written = io.StringIO()
+
+    Console(width=width, file=written).print(runs_table([RunReport("http://x", [row])], width))
+
+    header, line, *_ = written.getvalue().splitlines()
+    assert max(map(len, (header, line))) <= width
+    for name in ("run", "session", "tokens", "tokens/s", "gap", "duration", "state"):
+        assert name in header.split()
+    for cell in ("run-77", "chat-éé", "123,456", "104.5", "12.5 s", "99.9 s", "interrupted"):
+        assert cell in line
+    assert ("gw-1-abcdef" in line) is (width >= 100)
+    assert ("anthropic" in line) is (width >= 130)
