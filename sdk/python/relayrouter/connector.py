@@ -161,21 +161,18 @@ class Connector:
         self._about.http.base = url
         lane = self._receiver.place.enter()
         running = Running(kind, url, self._about, self._query(replaces), lane)
-        is_open = False
+        ending: Ending | None = None
         try:
             async with asyncio.timeout(self._timing.connect_timeout):
                 ending = await running.open(self._receiver, self._handover, self._take_control, self._start)
-                is_open = ending is None
         except TimeoutError:
-            ending = broken(f"no welcome within {self._timing.connect_timeout:g} s", is_transport=True)
+            if not running.welcomed.done():
+                ending = broken(f"no welcome within {self._timing.connect_timeout:g} s", is_transport=True)
         finally:
-            if not is_open:
+            if not running.welcomed.done():
                 running.dispose()
                 self._receiver.place.leave(lane)
-        if ending is not None:
-            return ending
-        self._credentials.accepted()
-        return running
+        return ending if ending is not None else running
 
     def _query(self, replaces: str | None) -> dict[str, str]:
         query = {"client": self._client()}
@@ -196,14 +193,16 @@ class Connector:
 
     def _take_control(self, running: Running, frame: Frame) -> None:
         if frame.kind == "welcome":
+            is_first = not running.welcomed.done()
             running.note_welcome(frame)
+            if is_first:
+                self._become_current(running)  # now: frames may follow in the same breath
         self._on_control(running, frame)
 
     # ---- live --------------------------------------------------------------------------------------------------
 
     async def _live(self, running: Running) -> Ending:
         """Until it, or the last of those that took over from it, has ended."""
-        self._become_current(running)
         while True:
             now = self._clock()
             if running.ended.done():
@@ -239,9 +238,6 @@ class Connector:
         for kind in kinds:
             attempt = await self._attempt(kind, running.connection)
             if isinstance(attempt, Running):
-                if kind is not self._ladder.rung:
-                    self._ladder.stand_on(kind)
-                self._become_current(attempt)
                 return attempt
             ending = attempt
         if kinds == self._ladder.above:
@@ -260,7 +256,11 @@ class Connector:
         return None
 
     def _become_current(self, running: Running) -> None:
+        """It was welcomed. What was current before goes on delivering, and is retired by `_live`."""
         self.current = running
+        self._credentials.accepted()
+        if running.kind is not self._ladder.rung:
+            self._ladder.stand_on(running.kind)
         self._left = None
         self._slot_at = self._hint_at = None
         self._is_move_wanted = self._is_impatient = False
@@ -307,6 +307,8 @@ class Connector:
         self._receiver.place.leave(running.lane)
         self._receiver.place.forget_early()
         self._note_stable(running)
+        if ending.after is After.DROP_INPUT:
+            self._inputs.drop_biggest(TooLargeError(ending.reason, status=ending.code))
         # Closed by its gateway: nothing to replace. Otherwise the old one may look alive there.
         self._left = running.connection if ending.code is None else None
         running.dispose()
@@ -339,8 +341,6 @@ class Connector:
                 return
             case After.TRANSPORT:
                 self._ladder.failed()
-            case After.DROP_INPUT:
-                self._inputs.drop_biggest(TooLargeError(ending.reason, status=ending.code))
             case _:
                 pass
         slot_at, self._slot_at = self._slot_at, None

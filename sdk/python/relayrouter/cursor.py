@@ -23,8 +23,10 @@ class Cursor:
     def parse(cls, text: str) -> "Cursor":
         """Raises ProtocolError."""
         match = _CURSOR.fullmatch(text)
-        if match is None or int(match[3]) > MAX_SEQ:
+        if match is None:
             raise ProtocolError("a cursor looks like <epoch>.<fork>.<seq>; use one that a gateway sent")
+        if int(match[3]) > MAX_SEQ:
+            raise ProtocolError("the seq of a cursor is above 2^53 - 1")
         return cls(match[1], match[2], int(match[3]))
 
     @property

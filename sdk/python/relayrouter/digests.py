@@ -30,7 +30,7 @@ async def heal(http: Http, client: str, texts: RunTexts, events: Events, run: st
     is_healed = fresh is not None and _is_right(fresh, told)
     if fresh is not None and is_healed:
         _replace(known, fresh, run, events)
-    events.emit("digest", DigestEvent(run, ok=False, healed=is_healed))
+    events.emit("digest", DigestEvent(run, ok=is_healed, healed=is_healed))
 
 
 def _is_right(fresh: Run, told: dict[str, Any]) -> bool:

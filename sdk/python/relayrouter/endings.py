@@ -57,6 +57,13 @@ def broken(reason: str, *, is_transport: bool = False) -> Ending:
     return Ending(After.TRANSPORT if is_transport else After.RETRY, reason)
 
 
+def unreadable(error: ProtocolError) -> Ending:
+    """A frame that is none: of a proxy, mostly. What would be the same again is final."""
+    if error.retryable:
+        return broken(error.message, is_transport=True)
+    return Ending(After.FINAL, error.message, error=error)
+
+
 _ERRORS: dict[int, type[RelayError]] = {
     close_codes.UNAUTHENTICATED: AuthError,
     close_codes.FORBIDDEN: ForbiddenError,
@@ -132,4 +139,4 @@ def refusal(status: int, told: Mapping[str, Any]) -> RelayError:
     )
 
 
-__all__ = ["After", "Ending", "broken", "closed", "error_of", "refusal", "refused"]
+__all__ = ["After", "Ending", "broken", "closed", "error_of", "refusal", "refused", "unreadable"]

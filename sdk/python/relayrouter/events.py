@@ -94,7 +94,7 @@ class InputEvent:
 
 @dataclass(frozen=True, slots=True)
 class DigestEvent:
-    """A run has ended and its text was compared. `healed`: it differed, and is right now."""
+    """A run has ended and its text was compared. `ok`: it is right; `healed`: only since it was read once more."""
 
     run: str
     ok: bool

@@ -65,28 +65,31 @@ class Message:
 
 
 def decode_frame(raw: str | bytes) -> Frame:
-    """Raises ProtocolError. Unknown fields are ignored, unknown kinds pass through."""
+    """Raises ProtocolError: retryable for what no gateway wrote, final for numbers that JSON cannot be trusted with.
+
+    Unknown fields are ignored, unknown kinds pass through.
+    """
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError) as exc:
-        raise ProtocolError("a frame that is no JSON") from exc
+        raise ProtocolError("a frame that is no JSON", retryable=True) from exc
     return read_frame(value, len(raw.encode()) if isinstance(raw, str) else len(raw))
 
 
 def read_frame(value: Any, size_bytes: int) -> Frame:
     """Of an envelope that was decoded already. Raises ProtocolError."""
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
-        raise ProtocolError("a frame that is no envelope")
+        raise ProtocolError("a frame that is no envelope", retryable=True)
     payload = value.get("payload")
     if not isinstance(payload, dict) or not isinstance(payload.get("kind"), str):
-        raise ProtocolError("a frame whose payload has no kind")
+        raise ProtocolError("a frame whose payload has no kind", retryable=True)
     seq = _count(value, "seq")
     first_seq = _count(value, "first_seq")
     _count(payload, "at", is_strict=False)
     if first_seq is None:
         first_seq = seq
     if seq is not None and first_seq is not None and first_seq > seq:
-        raise ProtocolError("a frame whose first_seq is above its seq")
+        raise ProtocolError("a frame whose first_seq is above its seq", retryable=True)
     timestamp = _count(value, "timestamp") or 0
     return Frame(value["type"], payload["kind"], seq, first_seq, timestamp, payload, size_bytes)
 
@@ -98,7 +101,7 @@ def _count(fields: dict[str, Any], name: str, *, is_strict: bool = True) -> int 
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         if not is_strict:
             return None
-        raise ProtocolError(f"`{name}` is no count")
+        raise ProtocolError(f"`{name}` is no count", retryable=True)
     if value > MAX_SEQ:
         raise ProtocolError(f"`{name}` is above 2^53 - 1")
     return value

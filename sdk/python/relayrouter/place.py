@@ -64,9 +64,9 @@ class Place:
         if frame.is_control:
             return self._take_control(lane, frame)
         if frame.seq is None or frame.first_seq is None:
-            raise ProtocolError("a message without a seq")
+            raise ProtocolError("a message without a seq", retryable=True)
         if lane.cursor is None or self.cursor is None:
-            raise ProtocolError("a message before the welcome")
+            raise ProtocolError("a message before the welcome", retryable=True)
         if lane.is_stale:
             return []
         if lane.cursor.line != self.cursor.line:
@@ -220,7 +220,7 @@ def position_of(frame: Frame) -> Cursor:
     """The position that a frame names. Raises ProtocolError."""
     named = frame.payload.get("cursor")
     if not isinstance(named, str):
-        raise ProtocolError(f"a {frame.kind} frame without a cursor")
+        raise ProtocolError(f"a {frame.kind} frame without a cursor", retryable=True)
     return Cursor.parse(named)
 
 

@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 
 from relayrouter.channel import Channel, Circumstances
-from relayrouter.endings import Ending, broken, closed, refused
+from relayrouter.endings import Ending, broken, closed, refused, unreadable
 from relayrouter.errors import ProtocolError
 from relayrouter.http import TRANSPORT_ERRORS, Answer
 from relayrouter.messages import Frame, read_frame
@@ -89,7 +89,7 @@ class PollChannel(Channel):
         try:
             self._frames.extend(read_frame(frame, _size_of(frame)) for frame in frames)
         except ProtocolError as exc:
-            return broken(str(exc), is_transport=True)
+            return unreadable(exc)
         connection, cursor, close = body.get("connection"), body.get("cursor"), body.get("close")
         self._replaces = connection if isinstance(connection, str) else None
         self._since = cursor if isinstance(cursor, str) else self._since

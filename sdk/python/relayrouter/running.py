@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from relayrouter.channel import Channel, Circumstances, Start
-from relayrouter.endings import Ending, broken
+from relayrouter.endings import Ending, broken, unreadable
 from relayrouter.errors import ProtocolError
 from relayrouter.handover import Handover
 from relayrouter.messages import Frame
@@ -107,7 +107,7 @@ class Running:
                     await handover.room()
                     liveness.is_stalled = False
         except ProtocolError as exc:
-            self._end(broken(exc.message, is_transport=True))
+            self._end(unreadable(exc))
 
     def _end(self, ending: Ending) -> None:
         if not self.ended.done():

@@ -75,6 +75,8 @@ class Runtime:
         self._http_client = aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=None), cookie_jar=aiohttp.DummyCookieJar()
         )
+        # aiohttp repeats a GET whose connection was reset, in silence: attempts are counted, and their waits are ours.
+        self._http_client._retry_connection = False  # noqa: SLF001  there is no public word for it
         self._http = Http(self._http_client, options.session, self._credentials, timing.connect_timeout)
         self._http.base = options.urls[0]
         self._speaker = Speaker(
@@ -230,6 +232,9 @@ class Runtime:
     def _take_control(self, running: Running, frame: Frame) -> None:
         payload = frame.payload
         match frame.kind:
+            case "welcome":
+                if self.applied.cursor is None:
+                    self.applied.cursor = self._place.cursor
             case "accepted" | "error":
                 if self._speaker.take(payload):
                     return

@@ -55,7 +55,7 @@ class SseParser:
         self._rest = bytearray(rest)
         events = [event for line in lines if (event := self._line(line)) is not None]
         if len(self._rest) + self._data_bytes > MAX_EVENT_BYTES:
-            raise ProtocolError("an event that never ends")
+            raise ProtocolError("an event that never ends", retryable=True)
         return events
 
     def _line(self, line: bytes) -> SseEvent | None:

@@ -206,8 +206,9 @@ class RunTexts:
         self._forget_old()
         if False in verdicts:
             return Change(run, ended=payload, is_equal=None if known.has_gap else False)
-        # A run without reasoning need not say so; its text decides.
-        is_equal = verdicts[0] if not known.reasoning.length else verdicts[0] and verdicts[1]
+        # A run need not say anything of its reasoning: then its text decides.
+        is_judged = isinstance(told, dict) and isinstance(told.get("sha256"), str) and known.reasoning.length > 0
+        is_equal = verdicts[0] and verdicts[1] if is_judged else verdicts[0]
         return Change(run, ended=payload, is_equal=is_equal)
 
     def _gap(self, frame: Frame) -> None:
