@@ -46,6 +46,7 @@ export class Session implements AsyncIterable<Message> {
   error: RelayError | null = null;
   private _clientId = "";
   private _state: StateEvent = { state: "connecting", channel: null, cause: "", retryIn: null, url: "" };
+  private _head: number | null = null;
   private _isClosed = false;
   private _releaseLock: () => void = () => undefined;
   private readonly _platform: Platform;
@@ -166,6 +167,11 @@ export class Session implements AsyncIterable<Message> {
   /** Our client id; empty until the store has been read. */
   get client(): string {
     return this._clientId;
+  }
+
+  /** The position of the log's last message, as the newest welcome told it; null before the first. */
+  get head(): number | null {
+    return this._head;
   }
 
   get quality(): QualityEvent {
@@ -374,6 +380,7 @@ export class Session implements AsyncIterable<Message> {
     connection.welcomed(payload);
     if (!isFirst) return;
     this._conductor.welcomed(connection);
+    this._head = numberOf(payload.head) ?? this._head;
     this._queue.welcome(numberOf(payload.input_seq), numberOf(objectOf(payload.limits).message_bytes));
     this._requests.welcome();
   }
