@@ -19,10 +19,10 @@ $(BIN)/python:
 	  || { echo "RelayRouter needs Python 3.11 or newer; name one with: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.run: requirements/run.txt pyproject.toml | $(BIN)/python
+$(VENV)/.run: requirements/run.txt pyproject.toml sdk/python/pyproject.toml | $(BIN)/python
 	@echo "installing into $(VENV)"
 	@$(PIP) install --require-hashes -r requirements/run.txt
-	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@$(PIP) install --no-deps --no-build-isolation --editable . --editable sdk/python
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.run
@@ -36,7 +36,7 @@ demo: $(VENV)/.run ## Run three gateways and a web page to break them on. Ctrl-C
 # Fault tests stop and kill processes, and mostly wait. What judges latency runs alone.
 SLOW := tests/integration/test_faults_slow.py
 test: $(VENV)/.dev $(JS)/dist/.built ## Run the tests: at most six minutes on two cores.
-	@$(BIN)/python -m pytest tests/unit tests/integration -m "not soak and not fault" -n $(JOBS) --dist loadfile -q
+	@$(BIN)/python -m pytest tests/unit sdk/python/tests tests/integration -m "not soak and not fault" -n $(JOBS) --dist loadfile -q
 	@$(BIN)/python -m pytest tests/integration -m "fault and not soak" -n $(JOBS) --dist loadfile -q \
 	  --ignore $(SLOW)
 	@$(BIN)/python -m pytest $(SLOW) -m "not soak" -q
