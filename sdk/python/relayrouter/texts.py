@@ -28,6 +28,8 @@ class RunText:
         """Bytes of the run's text up to here, counted from its start."""
         self.is_cut_by_next = False
         """The log lost writes, and did not say how much of this text: it goes on at the next `at`."""
+        self.has_hole = False
+        """A part of it was skipped and not announced: whatever its digest is, it is not this."""
         self._start = 0
         self._kept = bytearray()
         """The text from byte `_start` on, perhaps beyond `length`."""
@@ -46,6 +48,7 @@ class RunText:
                 self.cut(at)
             if at > self.length:
                 self._begin_at(at)
+                self.has_hole = True
             data = data[self.length - at :]
         here = self.length - self._start
         shown = bytes(self._kept[here : here + len(data)])
@@ -64,22 +67,30 @@ class RunText:
         """The log goes on from here: what lies beyond is gone from it."""
         if length < self._start:
             self._begin_at(length)
+        if length == 0:
+            self.has_hole = False
         self.length = min(self.length, length)
 
     def restart(self) -> None:
         """The run begins (again)."""
+        self.has_hole = False
         if self.length:
             self._begin_at(0)
 
     def replace(self, text: str) -> None:
         """The whole text from its beginning on."""
+        self.has_hole = False
         self._begin_at(0)
         self._kept += text.encode("utf-8", "surrogatepass")
         self.length = len(self._kept)
 
     def equals(self, told: dict[str, Any]) -> bool | None:
         """By the counts and the digest of a `run_end`; None when that cannot be said."""
-        if not self.is_whole or not isinstance(told.get("sha256"), str):
+        if not isinstance(told.get("sha256"), str):
+            return None
+        if self.has_hole:
+            return False
+        if not self.is_whole:
             return None
         data = bytes(self._kept[: self.length])
         if told["sha256"] != hashlib.sha256(data).hexdigest():
