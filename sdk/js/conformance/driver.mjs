@@ -1,6 +1,7 @@
 // The SDK under the conformance runner: JSON lines in, JSON lines out; many sessions at once, each named by `s`.
 // Runs on the built package (dist/), as an application would.
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { connect, defaultPlatform } from "../dist/esm/index.js";
 
@@ -9,7 +10,6 @@ const began = performance.now();
 const sessions = new Map();
 /** Store path -> the page that is being left: the next one loads after it. */
 const leaving = new Map();
-const locks = new Set();
 
 function say(event) {
   process.stdout.write(`${JSON.stringify({ ...event, t: Math.round(performance.now() - began) })}\n`);
@@ -34,6 +34,27 @@ class FileStore {
   async save(session, place) {
     writeFileSync(`${this.path}.new`, JSON.stringify({ [session]: place }));
     renameSync(`${this.path}.new`, this.path);
+  }
+}
+
+/** What Web Locks do among the tabs of a browser, among processes: a file that a living one has made. */
+function lockFile(store, name) {
+  if (store === null) return () => {};
+  const path = `${store}.${createHash("sha256").update(name).digest("hex").slice(0, 16)}.lock`;
+  try {
+    writeFileSync(path, String(process.pid), { flag: "wx" });
+  } catch {
+    if (isAlive(Number(readFileSync(path, "utf8")))) return null;
+    writeFileSync(path, String(process.pid));
+  }
+  return () => rmSync(path, { force: true });
+}
+
+function isAlive(pid) {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
   }
 }
 
@@ -74,12 +95,7 @@ class Page {
         this.listeners.add(listener);
         return () => this.listeners.delete(listener);
       },
-      lock: async (name) => {
-        const key = `${this.store ?? this.s} ${name}`;
-        if (locks.has(key)) return null;
-        locks.add(key);
-        return () => locks.delete(key);
-      },
+      lock: async (name) => lockFile(this.store, name),
     });
   }
 

@@ -34,7 +34,7 @@ export interface Channel {
   /** False when it is not open. */
   send(text: string): boolean;
   /** Done with it: also a transport that never notices that it is dead is let go. */
-  close(): void;
+  close(isDead: boolean): void;
 }
 
 export type OpenChannel = (platform: Platform, request: ChannelRequest, sink: ChannelSink) => Channel;

@@ -20,6 +20,8 @@ import type { ChannelName, SessionState } from "./states.js";
 const SOON_MS = 500;
 /** What cannot be asked is replaced, unless it was heard just now. */
 const ALIVE_MS = 1_000;
+/** Between two looks whether the browser is right. */
+const OFFLINE_MS = 30_000;
 /** The gateway takes no greater `retry`. */
 const MAX_RETRY = 1_000;
 
@@ -364,7 +366,7 @@ export class Conductor implements ConnectionOwner {
     }
     if (this._sink.isFull()) return null;
     // The browser's word is not always true: look now and then.
-    return this._isOffline ? this._notBefore + this._settings.timing.backoffMax : this._notBefore;
+    return this._isOffline ? this._notBefore + OFFLINE_MS : this._notBefore;
   }
 
   private _state(): SessionState {

@@ -65,7 +65,7 @@ export class Connection implements ChannelSink, Source {
       };
       try {
         this._channel = OPENERS[this.name](this._platform, request, this);
-        if (this.isOver) this._channel.close();
+        if (this.isOver) this._channel.close(false);
       } catch {
         this._end(broken("the connection could not be opened"));
       }
@@ -154,7 +154,10 @@ export class Connection implements ChannelSink, Source {
     if (this.name !== "poll") {
       this._pulse = new Pulse(this._platform, this.isDuplex, timing, {
         ping: () => this.send(PING),
-        dead: () => this._end(broken("it fell silent")),
+        dead: () => {
+          this._channel?.close(true);
+          this._end(broken("it fell silent"));
+        },
         rtt: (ms) => this._owner.rtt(ms),
       });
     }
@@ -175,7 +178,7 @@ export class Connection implements ChannelSink, Source {
   private _finish(ending: Ending): void {
     this.isOver = true;
     this._pulse?.stop();
-    this._channel?.close();
+    this._channel?.close(false);
     this._settle(ending);
   }
 }

@@ -25,7 +25,7 @@ export class Healer {
   /** `told`: the payload of `run_end`. Says nothing where there is nothing to compare. */
   async verify(run: string, told: JsonObject): Promise<void> {
     const known = this._texts.runs.get(run);
-    if (known === undefined || typeof told.sha256 !== "string") return;
+    if (known === undefined || known.isCut || typeof told.sha256 !== "string") return;
     if (await this._isEqual(known.text, told)) return this._sink.digest({ run, ok: true, healed: false });
     if (known.isHealed) return;
     known.isHealed = true;
@@ -41,7 +41,7 @@ export class Healer {
 
   /** A run that we joined in its middle although our place is before: the page was loaded again. */
   async fill(run: string, known: Run): Promise<void> {
-    if (known.isFilled) return;
+    if (known.isFilled || known.isCut) return;
     known.isFilled = true;
     const fetched = await this._fetch(run);
     if (fetched === null || this._texts.runs.get(run) !== known) return;

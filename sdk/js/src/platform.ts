@@ -10,6 +10,8 @@ export interface SocketLike {
   onerror: ((event: never) => void) | null;
   send(text: string): void;
   close(code?: number, reason?: string): void;
+  /** Of `ws`: without a handshake that a dead peer never answers. */
+  terminate?(): void;
 }
 export type SocketConstructor = new (url: string, protocols: string[]) => SocketLike;
 

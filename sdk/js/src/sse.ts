@@ -55,7 +55,8 @@ export class EventParser {
   private _dispatch(): void {
     const { _name: name, _data: data } = this;
     [this._name, this._data, this._size] = ["", [], 0];
-    if (data.length > 0) this._onEvent(name || "message", data.join("\n"));
+    const text = data.join("\n");
+    if (text !== "") this._onEvent(name || "message", text);
   }
 }
 

@@ -135,6 +135,8 @@ export interface Run {
   reason: string | null;
   /** Some of it may never have come: until `run_start` is seen, and after a gap. Then a difference proves nothing. */
   hasGap: boolean;
+  /** We interrupted it: the rest of its text is not for us. */
+  isCut: boolean;
   /** Its text was fetched again once, or is about to be. */
   isHealed: boolean;
   /** The same for its beginning. */
@@ -175,7 +177,7 @@ export class RunTexts {
       this._end(run, payload);
       return { ...change, end: payload };
     }
-    if (kind === "cut") this._of(run).hasGap = true;
+    if (kind === "cut") this._of(run).isCut = true;
     return null;
   }
 
@@ -183,7 +185,7 @@ export class RunTexts {
     known.text.restart();
     known.thinking.restart();
     known.reason = null;
-    known.hasGap = known.isHealed = false;
+    known.hasGap = known.isCut = known.isHealed = known.isFilled = false;
   }
 
   /** Part of a text from its beginning on: what is known of it is not shown again. */
@@ -199,7 +201,8 @@ export class RunTexts {
     const at = numberOf(payload.at);
     if (at === 0 && !isCut) known[track].cut(0);
     const added = known[track].add(textOf(payload.text), at);
-    if (payload.partial === true || isCut) known.hasGap = true;
+    if (payload.partial === true) known.hasGap = true;
+    if (isCut) known.isCut = true;
     const end = payload.end === undefined ? null : objectOf(payload.end);
     if (end) this._end(run, end);
     return { run, track, added, begins, end };
@@ -213,6 +216,7 @@ export class RunTexts {
         thinking: new RunText(),
         reason: null,
         hasGap: true,
+        isCut: false,
         isHealed: false,
         isFilled: false,
       };

@@ -27,10 +27,11 @@ export function openWebSocket(platform: Platform, request: ChannelRequest, sink:
     old.onerror = ignore; // some implementations throw an error that nobody hears
     return old;
   };
-  const close = () => {
+  const close = (isDead: boolean) => {
     const old = detach();
     try {
-      old?.close(1000);
+      if (isDead && old?.terminate) old.terminate();
+      else old?.close(1000);
     } catch {
       // It never opened: there is nothing to close.
     }
@@ -54,7 +55,7 @@ export function openWebSocket(platform: Platform, request: ChannelRequest, sink:
       envelope = readJson(data);
     } catch (error) {
       if (!(error instanceof BadFrame)) throw error;
-      close();
+      close(false);
       return sink.ended(broken(error.message));
     }
     sink.frame(envelope, data.length);
