@@ -187,9 +187,9 @@ class Exchange:
         return self.is_over.is_set() or self._reader.at_eof()
 
     @property
-    def is_stalled(self) -> bool:
-        """It reads nothing, so it cannot know whether the client has left."""
-        return not self._readable.is_set()
+    def cannot_end(self) -> bool:
+        """It reads nothing, or it never answers the close frame that came: a browser has no way to end that earlier."""
+        return not self._readable.is_set() or (self._mute and self.client_close is not None)
 
     def _set_over(self) -> None:
         self.is_over.set()

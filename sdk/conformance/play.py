@@ -119,7 +119,7 @@ class Play:
                 await _in_time(witness.ended(), f"session {session} never ended")
         for exchange in self._steps.server.exchanges:
             is_silent = exchange.kind not in ("websocket", "sse", "poll")
-            if not is_silent and not exchange.is_stalled:
+            if not is_silent and not exchange.cannot_end:
                 await _in_time(exchange.is_over.wait(), f"{exchange.name} was left open after close()")
 
 
