@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Test processes; two suit a small machine, since integration tests start servers of their own.
 JOBS ?= 2
+# The JavaScript SDK. Node.js comes from PATH or from the registry.
+JS := sdk/js
+NPM := cd $(JS) && ../../$(BIN)/python ../../tools/node.py npm
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test conformance check format bench soak docs lock clean
 
@@ -40,10 +43,10 @@ test: $(VENV)/.dev $(JS)/dist/.built ## Run the tests: at most six minutes on tw
 	@$(BIN)/python -m pytest tests/integration -m "fault and not soak" -n $(JOBS) --dist loadfile -q \
 	  --ignore $(SLOW)
 	@$(BIN)/python -m pytest $(SLOW) -m "not soak" -q
+	@$(NPM) run --silent test
+	@$(NPM) run --silent size
 
-# The JavaScript SDK, built: what its users install, and what is tested. Node.js comes from PATH or from the registry.
-JS := sdk/js
-NPM := cd $(JS) && ../../$(BIN)/python ../../tools/node.py npm
+# What its users install, and what is tested.
 $(JS)/node_modules/.installed: $(JS)/package-lock.json | $(VENV)/.dev
 	@echo "installing the JavaScript SDK's tools"
 	@$(NPM) ci --no-audit --no-fund --silent
@@ -59,12 +62,13 @@ conformance: $(VENV)/.dev $(JS)/dist/.built ## Try both SDKs on every scenario, 
 soak: $(VENV)/.dev ## Run the tests that take longer.
 	@$(BIN)/python -m pytest tests -m soak -q
 
-check: $(VENV)/.dev ## Check format, lint, types, layers and generated docs.
+check: $(VENV)/.dev $(JS)/node_modules/.installed ## Check format, lint, types, layers and generated docs.
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python tools/gen_docs.py --check
+	@$(NPM) run --silent check
 
 format: $(VENV)/.dev ## Format and fix what can be fixed.
 	@$(BIN)/ruff check --fix --quiet . || true
