@@ -105,6 +105,8 @@ class Measures:
     """By run_end.reason; counted where the end is written."""
     run_stalls: int = 0
     """Gaps of 3 s and more between two tokens."""
+    pattern_timeouts: int = 0
+    """Texts whose pattern was given up because it took too long."""
     first_token_seconds: Histogram = field(default_factory=lambda: Histogram(RUN_BOUNDS))
     token_gap_seconds: Histogram = field(default_factory=lambda: Histogram(GAP_BOUNDS))
     tokens_per_second: Histogram = field(default_factory=lambda: Histogram(RATE_BOUNDS))

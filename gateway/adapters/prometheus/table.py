@@ -174,6 +174,11 @@ METRICS: tuple[Metric, ...] = (
     _counter("runs_started", "Runs begun through this gateway.", "runs_started"),
     _counter("runs_ended", "Ends of runs written by this gateway.", "runs_ended", "reason", (*_ENDS, OTHER)),
     _counter("run_stalls", "Gaps of three seconds and more between two tokens.", "run_stalls"),
+    _counter(
+        "pattern_timeouts",
+        "Texts whose `pattern` took too long and was given up; lines are cut instead.",
+        "pattern_timeouts",
+    ),
     _histogram("first_token_seconds", "From the start of a run to its first token.", "first_token_seconds"),
     _histogram("token_gap_seconds", "Between two tokens of a run as they come in.", "token_gap_seconds"),
     _histogram("tokens_per_second", "Of a run, from its first token to its last.", "tokens_per_second"),

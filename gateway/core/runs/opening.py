@@ -6,6 +6,8 @@ Owns the way from what Redis has back to a pipeline that gives the rest byte by 
 from collections.abc import Awaitable
 from typing import Final, NamedTuple, Self
 
+import structlog
+
 from gateway.core.runs import failures
 from gateway.core.runs.appends import RunAppends
 from gateway.core.runs.items import RunItems
@@ -21,6 +23,8 @@ from gateway.domain.wire.frames import encode_json
 from gateway.domain.wire.ids import GatewayId, RunId, SessionRef, UserId
 from gateway.ports import OpenRun, RunInfo, RunRefusal, RunRefused, RunWriter, Track
 from gateway.ports.hooks import HookFailed, RunContext
+
+log = structlog.get_logger()
 
 PRIME_PAGE_BYTES: Final = 256 * 1024
 
@@ -143,7 +147,12 @@ class Opener:
         if self._parts.hooks is not None:
             context = RunContext(ref.tenant, ref.session, run, track)
             chain = self._parts.hooks.open(context, b"" if saved is None else saved.filters)
-        return TrackText(options, CountedText(earlier_bytes), chain, saved, self._parts.now_ms)
+        count = CountedText(earlier_bytes)
+        return TrackText(options, count, chain, saved, self._parts.now_ms, self._count_pattern_timeout)
+
+    def _count_pattern_timeout(self) -> None:
+        self._parts.measures.pattern_timeouts += 1
+        log.warning("pattern_given_up")
 
     async def _prime(self, ref: SessionRef, run: RunId, track: Track, count: CountedText, until: int) -> None:
         """Read what is in the log already, for the digest; past the cap there is none."""

@@ -161,6 +161,10 @@ class Runs:
         except TimeoutError:
             log.warning("ingests_left", open=len(self.open))
 
+    def reopen(self) -> None:
+        """The drain was taken back."""
+        self._is_draining = False
+
     # ---- other requests --------------------------------------------------------------------------------------------
 
     async def attach(self, ref: SessionRef, run: RunId) -> dict[str, Any]:

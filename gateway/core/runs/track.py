@@ -3,6 +3,7 @@
 Owns what is held back and since when. Called by the pipeline only.
 """
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from gateway.core.hooks import TextChain
@@ -70,13 +71,15 @@ class TrackText:
         chain: TextChain | None,
         state: TrackState | None,
         now_ms: float = 0.0,
+        on_pattern_timeout: Callable[[], None] = lambda: None,
     ) -> None:
         """Raises ValueError for a state that is none."""
         self._chain = chain
         self._is_plain = options.mode is SegmentMode.RAW and chain is None
         self._saved: TrackState | None = None
         """The last state; None when it may be another one by now."""
-        self._segmenter = Segmenter(options, state.segmenter or None if state is not None else None)
+        saved = state.segmenter or None if state is not None else None
+        self._segmenter = Segmenter(options, saved, on_pattern_timeout)
         self._fed_ms = now_ms if chain is not None and state is not None and state.filters else None
         """When a filter got something that it may hold, or was made from such a state; None: it holds nothing."""
         self.count = count

@@ -6,6 +6,7 @@ each time, and all of it when time or limit want it out), so that what is found 
 A pattern that twice takes longer than 10 ms of processor time is given up for this text; lines are cut instead.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.domain.streams.segment.graphemes import boundaries
@@ -21,7 +22,8 @@ _ATTEMPTS: Final = 2
 
 
 class PatternRule(Rule):
-    def __init__(self, pattern: "regex.Pattern[str]") -> None:
+    def __init__(self, pattern: "regex.Pattern[str]", on_timeout: Callable[[], None]) -> None:
+        self._on_timeout = on_timeout
         self._find = pattern.finditer
         self._scan = 0
         self._ends: list[int] = []
@@ -50,6 +52,7 @@ class PatternRule(Rule):
             except TimeoutError:
                 continue
         self.timeouts += 1
+        self._on_timeout()
         return set()
 
     def take(self, text: str, out: list[Segment]) -> None:

@@ -5,6 +5,7 @@ caller passes milliseconds of its own. Called by the ingest of runs, once per ch
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -46,14 +47,19 @@ class Segmenter:
     Another segmenter with the same options goes on from `save()` as if it were this one.
     """
 
-    def __init__(self, options: SegmentOptions, state: bytes | None = None) -> None:
+    def __init__(
+        self,
+        options: SegmentOptions,
+        state: bytes | None = None,
+        on_pattern_timeout: Callable[[], None] = lambda: None,
+    ) -> None:
         """Raises ValueError when `state` is not what `save` gave with the same options."""
         self._options = options
         self._is_raw = options.mode is SegmentMode.RAW
         self._max_bytes = options.max_bytes
         self._sure_chars = options.max_bytes // 4
         """So many code points always fit; most segments are shorter, and no byte need be counted for them."""
-        self._rule = _rule_of(options)
+        self._rule = _rule_of(options, on_pattern_timeout)
         self._find = self._rule.find
         self._held = ""
         self._is_first = options.first_immediately
@@ -187,14 +193,14 @@ class Segmenter:
         self._restored = False
 
 
-def _rule_of(options: SegmentOptions) -> Rule:
+def _rule_of(options: SegmentOptions, on_pattern_timeout: Callable[[], None]) -> Rule:
     match options.mode:
         case SegmentMode.SENTENCE:
             return SentenceRule()
         case SegmentMode.STRUCTURE:
             return StructureRule()
         case SegmentMode.PATTERN:
-            return PatternRule(compile_pattern(options.pattern or ""))
+            return PatternRule(compile_pattern(options.pattern or ""), on_pattern_timeout)
         case SegmentMode.TOKENS:
             return TokenRule(options.tokens)
         case SegmentMode.RAW:

@@ -13,6 +13,7 @@ from gateway.core.runs.token_runs import MAX_TOKEN_RUNS, TokenRuns
 from gateway.core.runs.tokens import Tokens
 from gateway.domain.measures import Measures
 from gateway.domain.streams.pieces import EndReason
+from gateway.domain.streams.segment import SegmentMode, SegmentOptions
 from gateway.domain.wire.bus import BusKind, decode_fields
 from gateway.domain.wire.errors import RelayError
 from gateway.domain.wire.ids import RunId
@@ -112,6 +113,23 @@ async def test_the_first_token_of_who_goes_on_is_not_the_runs() -> None:
 
     assert [row["first_token_seconds"] for row in runs.report()] == [None, pytest.approx(0.5, abs=0.01)]
     assert sum(parts.measures.first_token_seconds.counts) == 1
+
+
+async def test_a_pattern_that_was_given_up_is_counted_once() -> None:
+    """Also where another gateway goes on from the state that knows it."""
+    parts = make_parts(FakeRuns())
+    runs = Runs(parts)
+    slow = SegmentOptions(SegmentMode.PATTERN, pattern=r"(?:a|a)*[!?]")
+    async with Producer(runs, stream(segment=slow)) as ingest:
+        ingest.feed(line("a" * 200))
+        ingest.feed(line("\nmore\n"))
+        await ingest.break_off()
+    epoch = (await runs.attach(REF, RUN))["epoch"]
+    async with Producer(runs, stream(epoch=epoch)) as ingest:
+        ingest.feed(line("a" * 200 + "\n"))
+        await ingest.finish()
+
+    assert parts.measures.pattern_timeouts == 1
 
 
 class TestTokens:

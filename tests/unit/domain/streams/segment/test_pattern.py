@@ -76,7 +76,7 @@ class HeldUpOnce:
 
 def test_a_machine_that_was_held_up_once_is_forgiven() -> None:
     pattern_once = HeldUpOnce(";")
-    rule = PatternRule(pattern_once)
+    rule = PatternRule(pattern_once, lambda: None)
 
     assert rule.find("one;" + "x" * 12) == 4
     assert (rule.timeouts, pattern_once.calls) == (0, 2)
