@@ -15,6 +15,7 @@ from gateway.adapters.http.admin import AdminApi
 from gateway.adapters.http.admission import Admission
 from gateway.adapters.http.parts import PublicParts, Where
 from gateway.adapters.http.server import Listener, build_admin_app, build_public_app
+from gateway.adapters.http.sse_prompts import Prompts
 from gateway.adapters.http.websocket import WebSocketEndpoint
 from gateway.adapters.prometheus import Exposition
 from gateway.adapters.resp import Subscription
@@ -207,10 +208,12 @@ class Gateway:
         history = History(
             self._access, self._redis.store, self._redis.runs, self.hub.shared, self.hub.resume.budget, self.measures
         )
+        following = Following(self._access, self._redis.runs)
+        prompts = Prompts(self._access, self._clients.inputs, following, max_bytes=settings.limits.batch_bytes, rng=rng)
+        events = sse.SseEndpoint(admission, following, prompts, liveness=settings.liveness).handle
+        prompting = dict.fromkeys(sse.PATHS, events)
         reading = {
-            sse.PATH: sse.SseEndpoint(
-                admission, Following(self._access, self._redis.runs), liveness=settings.liveness
-            ).handle,
+            **prompting,
             messages.PATH: messages.MessagesEndpoint(admission, history).handle,
         }
         parts = PublicParts(
@@ -227,7 +230,7 @@ class Gateway:
             inbox=self._agents.desk,
             where=Where(self.id, lambda ref: self._agents.peers.preferred(session_thing(ref))),
         )
-        public = build_public_app(parts, websocket.handle, settings.server, settings.limits, rng, reading)
+        public = build_public_app(parts, websocket.handle, settings.server, settings.limits, rng, reading, prompting)
         gauge = Gauge(
             self.hub,
             self._ingest,

@@ -23,6 +23,11 @@ class Following:
         open_runs = [info.run for info in await self._runs.runs(ref) if info.is_open]
         return open_runs[-1] if open_runs else None
 
+    async def is_known(self, principal: Principal, session: SessionId, run: RunId) -> bool:
+        """Whether it has begun, and is retained. Raises RelayError, StoreUnavailable."""
+        ref = await self._access.member(principal, session)
+        return await self._runs.run(ref, run) is not None
+
     async def has_ended(self, principal: Principal, session: SessionId, run: RunId, cursor: Cursor) -> bool:
         """Whether nothing of the run follows the cursor. Raises RelayError, StoreUnavailable."""
         ref = await self._access.member(principal, session)

@@ -16,15 +16,25 @@ function counting(answer) {
   };
 }
 
+function openAi(job, answer, baseURL) {
+  const fetch = resumingFetch({ ...QUICK, fetch: counting(answer) });
+  return new OpenAI({ baseURL, apiKey: job.token ?? "none", fetch, maxRetries: 0 });
+}
+
 async function readOpenAi(job, answer) {
   const url = new URL(job.url);
-  const client = new OpenAI({
-    baseURL: `${url.origin}${url.pathname.replace(/\/events$/, "")}`,
-    apiKey: job.token ?? "none",
-    fetch: resumingFetch({ ...QUICK, fetch: counting(answer) }),
-    maxRetries: 0,
-  });
-  const chunks = await client.get("/events", { query: Object.fromEntries(url.searchParams), stream: true });
+  const client = openAi(job, answer, `${url.origin}${url.pathname.replace(/\/events$/, "")}`);
+  const query = Object.fromEntries(url.searchParams);
+  await takeChunks(await client.get("/events", { query, stream: true }), answer);
+}
+
+async function askOpenAi(job, answer) {
+  const client = openAi(job, answer, job.url.replace(/\/events.*$/, "/openai"));
+  const messages = [{ role: "user", content: job.say }];
+  await takeChunks(await client.chat.completions.create({ model: "any", messages, stream: true }), answer);
+}
+
+async function takeChunks(chunks, answer) {
   const [own, helpers] = chunks.tee();
   const helped = ChatCompletionStream.fromReadableStream(helpers.toReadableStream()).finalChatCompletion();
   helped.catch(() => {});
@@ -191,6 +201,7 @@ async function rerunAgUi(job, answer) {
 
 const LIBRARIES = {
   openai: readOpenAi,
+  "ask-openai": askOpenAi,
   "ai-sdk": readAiSdk,
   chat: readChat,
   "send-chat": sendChat,

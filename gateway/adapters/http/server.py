@@ -37,8 +37,10 @@ def build_public_app(
     limits: LimitSettings,
     rng: random.Random,
     reading: Mapping[str, Handler] | None = None,
+    prompting: Mapping[str, Handler] | None = None,
 ) -> web.Application:
-    """`websocket` answers WEBSOCKET_PATHS, with and without an Upgrade header. `reading`: handlers by path."""
+    """`websocket` answers WEBSOCKET_PATHS, with and without an Upgrade header. `reading`, `prompting`: handlers of
+    GET and POST by path."""
     app = web.Application(
         middlewares=[border(Origins(server.allowed_origins), rng)], client_max_size=limits.batch_bytes
     )
@@ -46,6 +48,8 @@ def build_public_app(
         app.router.add_get(path, websocket, allow_head=False)
     for path, handler in (reading or {}).items():
         app.router.add_get(path, handler, allow_head=False)
+    for path, handler in (prompting or {}).items():
+        app.router.add_post(path, handler)
     ProducerApi(parts.access, parts.ingest, limits, parts.kept).add_routes(app.router)
     if parts.runs is not None and parts.tokens is not None:
         RunsApi(parts.access, parts.runs, parts.tokens, limits, parts.segments, rng).add_routes(app.router)

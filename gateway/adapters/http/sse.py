@@ -14,12 +14,15 @@ from gateway.adapters.http.admission import Admission, ClientLeft
 from gateway.adapters.http.errors import DEFAULT_AFTER_MS, JITTER, cors_of, error_of
 from gateway.adapters.http.link import CLOSE_TIMEOUT_SECONDS
 from gateway.adapters.http.protocol import HttpProtocol
+from gateway.adapters.http.requests import session_of
 from gateway.adapters.http.sse_events import event_stream, retry_after_close
 from gateway.adapters.http.sse_link import SseLink
-from gateway.adapters.http.sse_params import SseParams, from_the_start, read_sse_params
+from gateway.adapters.http.sse_params import OPENAI_PATH, SseParams, from_the_start, read_sse_params
+from gateway.adapters.http.sse_prompts import Prompts
 from gateway.adapters.http.ws_parts import Visit
 from gateway.domain.access.principal import Principal
 from gateway.domain.streams.output import OutputFormat, response_headers
+from gateway.domain.streams.output.prompt import Prompt
 from gateway.domain.wire.close_codes import CloseCode
 from gateway.domain.wire.connect import ConnectRequest
 from gateway.domain.wire.cursor import Cursor
@@ -32,6 +35,7 @@ from gateway.settings import LivenessSettings
 log = structlog.get_logger()
 
 PATH: Final = "/v1/sessions/{session:[^/]+}/events"
+PATHS: Final = (PATH, OPENAI_PATH)
 COMMENT_SECONDS: Final = 14.0
 """Looks come a second late at most: a comment at least every 15 s, half of what the impatient proxies allow."""
 USER_TIMEOUT_SECONDS: Final = 30.0
@@ -55,18 +59,20 @@ class Following(Protocol):
 
 
 class SseEndpoint:
-    """Handles GET of PATH. One per gateway."""
+    """Handles GET and POST of PATHS. One per gateway."""
 
     def __init__(
         self,
         admission: Admission,
         following: Following,
+        prompts: Prompts,
         *,
         liveness: LivenessSettings,
         close_timeout_seconds: float = CLOSE_TIMEOUT_SECONDS,
     ) -> None:
         self._admission = admission
         self._following = following
+        self._prompts = prompts
         self._heartbeat_seconds = liveness.heartbeat_seconds
         # The kernel must not give up on a slow reader before we would: a closed window counts for it as silence.
         self._user_timeout_seconds = max(USER_TIMEOUT_SECONDS, liveness.stopped_reading_seconds)
@@ -82,12 +88,17 @@ class SseEndpoint:
         try:
             self._admission.door.check()
             principal = await self._admission.identify(request, params.connect)
-            if params.shown.format is not OutputFormat.RELAYROUTER:
+            prompt = None
+            if request.method == hdrs.METH_POST:
+                prompt, params = await self._prompts.read(request, params, principal)
+            elif params.shown.format is not OutputFormat.RELAYROUTER:
                 chosen = await self._chosen(params, principal)
                 if chosen is None:
                     return web.Response(status=204, headers=cors_of(request))
                 params = chosen
             visit = await self._admission.enter(request, self._asked(params), principal)
+            if prompt is not None:
+                await self._send(request, prompt, principal, visit)
         except ClientLeft as exc:
             self._admission.count(exc)
             return web.Response()  # goes nowhere
@@ -118,6 +129,15 @@ class SseEndpoint:
         if run is None:
             return None if params.only_open else params
         return replace(params, connect=from_the_start(params.connect), shown=shown._replace(run=run))
+
+    async def _send(self, request: web.Request, prompt: Prompt, principal: Principal, visit: Visit) -> None:
+        """From the claim on, so that no answer comes too early. Nobody stays when it is refused."""
+        try:
+            await self._prompts.send(request, prompt, principal, session_of(request))
+        except BaseException:
+            visit.end("refused")
+            self._admission.door.leave()
+            raise
 
     def _asked(self, params: SseParams) -> ConnectRequest:
         asked = params.connect.request
@@ -198,4 +218,4 @@ def _response(request: web.Request, params: SseParams) -> web.StreamResponse:
     return response
 
 
-__all__ = ["COMMENT_SECONDS", "HEADERS", "PATH", "SseEndpoint"]
+__all__ = ["COMMENT_SECONDS", "HEADERS", "PATH", "PATHS", "SseEndpoint"]

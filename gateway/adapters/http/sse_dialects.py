@@ -28,7 +28,9 @@ class DialectEvents:
         return self._translator.is_over
 
     def begin(self, retry_ms: int) -> bytes:
-        return b"retry: %d\n\n" % retry_ms
+        # An id without data reaches no library, and who breaks off at once comes back for the same run.
+        first_id = self._translator.first_id.encode()
+        return b"retry: %d\n%b\n" % (retry_ms, b"id: %b\n" % first_id if first_id else b"")
 
     def text(self, envelope: bytes, cursor: str) -> bytes:
         return self._translator.take(_decode(envelope), cursor)

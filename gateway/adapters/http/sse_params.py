@@ -14,6 +14,9 @@ from gateway.domain.wire.cursor import Cursor
 from gateway.domain.wire.ids import RunId, check_id
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
+OPENAI_PATH: Final = "/v1/sessions/{session:[^/]+}/openai/chat/completions"
+"""What OpenAI's clients append to the base URL that they are given."""
+_OPENAI_END: Final = "/openai/chat/completions"
 _BEGINNINGS: Final = frozenset({"cursor", "last_received_seq", "from"})
 
 
@@ -33,7 +36,8 @@ def read_sse_params(admission: Admission, request: web.Request) -> SseParams:
     """Raises RelayError BAD_REQUEST for all that is wrong."""
     reader = QueryReader(request.query)
     sdk = reader.read("sdk", one_of("0", "1"))
-    output = OutputFormat(reader.read("format", one_of(*OutputFormat)) or OutputFormat.RELAYROUTER)
+    named = OutputFormat.OPENAI if request.path.endswith(_OPENAI_END) else OutputFormat.RELAYROUTER
+    output = OutputFormat(reader.read("format", one_of(*OutputFormat)) or named)
     run = reader.read("run", lambda value: check_id(value, "run"))
     follow = reader.read("follow", one_of("open", "next"))
     header = request.headers.getall(LAST_EVENT_ID, ())
@@ -43,16 +47,17 @@ def read_sse_params(admission: Admission, request: web.Request) -> SseParams:
     cursor_names = () if is_dialect else ("cursor",)
     connect = admission.read(request, reader, channel=Channel.SSE, needs_client=False, cursor_names=cursor_names)
     cursor = last if resume is None else resume.cursor
+    is_placed = resume is not None or bool(_BEGINNINGS & request.query.keys())
     if cursor is not None:  # newer than what the URL was made with
         connect = replace(connect, request=replace(connect.request, cursor=cursor))
-    elif is_dialect and run is not None and not _BEGINNINGS & request.query.keys():
+    elif resume is not None or (is_dialect and run is not None and not is_placed):
         connect = from_the_start(connect)
     # What reads a dialect is a library that fetches, unless it says otherwise.
     return SseParams(
         connect,
         reads_statuses=sdk == "1" or (is_dialect and sdk is None),
         shown=Shown(output, connect.request.session, None if run is None else RunId(run), resume),
-        is_placed=resume is not None or bool(_BEGINNINGS & request.query.keys()),
+        is_placed=is_placed,
         only_open=follow == "open",
     )
 
@@ -71,4 +76,4 @@ def _read_resume(reader: QueryReader, header: "tuple[str, ...] | list[str]", run
     return resume
 
 
-__all__ = ["LAST_EVENT_ID", "SseParams", "from_the_start", "read_sse_params"]
+__all__ = ["LAST_EVENT_ID", "OPENAI_PATH", "SseParams", "from_the_start", "read_sse_params"]

@@ -27,6 +27,11 @@ class Translator(Protocol):
         """Nothing more will come: the response ends."""
         ...
 
+    @property
+    def first_id(self) -> str:
+        """The event id of a reader that has got nothing of this response yet; empty when that says nothing."""
+        ...
+
     def take(self, envelope: Mapping[str, Any], cursor: str) -> bytes:
         """`cursor`: the position after the frame; empty while none is known. Empty answer: nothing to show."""
         ...
@@ -48,6 +53,11 @@ class DialectTranslator:
     @property
     def is_over(self) -> bool:
         return self._place.is_over
+
+    @property
+    def first_id(self) -> str:
+        # A new request in the middle begins with its opening: it must be made again until that was read.
+        return event_id(self._cursor, self._place) if self._place.run and not self._needs_opening else ""
 
     def take(self, envelope: Mapping[str, Any], cursor: str) -> bytes:
         if self._place.is_over:

@@ -1,0 +1,99 @@
+"""A front end that knows only its library sends a message and reads the answer; the agent behind is an ordinary one."""
+
+import asyncio
+import random
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from gateway.samples import REASONED_ANSWER, load_sample
+from loadtest.plain_http import ask_once
+from loadtest.processes import Gateway
+from tests.integration.dialects.cutting_proxy import CuttingProxy
+from tests.integration.dialects.producer import StreamedRun
+from tests.integration.dialects.readers import Readers
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SAMPLE = load_sample(REASONED_ANSWER)
+FORMAT_OF = {"ask-openai": "openai", "ag-ui": "ag-ui", "send-chat": "ai-sdk"}
+QUESTION = "How long is a piece of string? 🧵"
+
+
+async def answer_one(gateway: Gateway, session: str) -> dict[str, Any]:
+    """An agent: takes a message of the session from the inbox, answers it in the run that it names."""
+    async with asyncio.timeout(30):
+        while True:
+            wanted = {"consumer": f"agent-{session}", "wait": 5}
+            taken = await ask_once(gateway.url, "POST", "/v1/inbox/take", wanted, timeout_seconds=10)
+            for row in taken.json()["items"]:
+                await ask_once(gateway.url, "POST", "/v1/inbox/ack", {"items": [row["receipt"]]})
+                if row["item"]["session"] == session:
+                    item: dict[str, Any] = row["item"]
+                    break
+            else:
+                continue
+            break
+    async with StreamedRun(
+        gateway, session, item["payload"]["run"], dialect=SAMPLE.dialect.value, segment="tokens", tokens="2"
+    ) as stream:
+        lines = SAMPLE.chunks.splitlines(keepends=True)
+        for start in range(0, len(lines), 20):
+            await stream.write(b"".join(lines[start : start + 20]))
+        await stream.finish()
+    return item
+
+
+@pytest.mark.parametrize("limits", [None, (500, 4_000)], ids=["whole", "cut"])
+@pytest.mark.parametrize("library", FORMAT_OF)
+async def test_a_library_sends_and_reads(
+    gateways: list[Gateway], readers: Readers, library: str, limits: tuple[int, int] | None, seed: int
+) -> None:
+    """Unchanged but for the address; with a `fetch` that reads on, through breaks too."""
+    session = f"asked-{library}-{'cut' if limits else 'whole'}"
+    async with CuttingProxy(gateways[1].url, random.Random(seed), limits) as proxy:
+        agent = asyncio.ensure_future(answer_one(gateways[0], session))
+        url = f"{proxy.url}/v1/sessions/{session}/events?format={FORMAT_OF[library]}"
+        try:
+            answer = await readers.read(library, url, say=QUESTION)
+        finally:
+            if not agent.done():
+                agent.cancel()
+            with suppress(asyncio.CancelledError):
+                item = await agent
+
+        cuts = proxy.cuts
+
+    assert (cuts > 0) is (limits is not None)
+    assert "error" not in answer
+    assert (answer["text"], answer["thinking"]) == (SAMPLE.text, SAMPLE.reasoning)
+    assert item["payload"]["text"] == QUESTION
+    assert item["payload"]["format"] == FORMAT_OF[library]
+    assert "messages" not in item["payload"]["request"]
+
+
+async def post(gateway: Gateway, session: str, query: str, body: Any) -> tuple[int, str]:
+    answer = await ask_once(gateway.url, "POST", f"/v1/sessions/{session}/events?{query}", body)
+    return answer.status, answer.json()["error"]["message"] if answer.status >= 400 else ""
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "status"),
+    [
+        ("", {"messages": []}, 405),
+        ("format=openai", {"messages": [{"role": "user", "content": "x"}]}, 400),
+        ("format=ag-ui", {"messages": []}, 400),
+        ("format=ag-ui", {"messages": [{"role": "user", "content": "x"}], "runId": 1}, 400),
+        ("format=ai-sdk", {"messages": "x"}, 400),
+        ("format=ai-sdk", {"messages": [{"role": "user", "parts": [{"type": "text", "text": "x" * 65_536}]}]}, 413),
+    ],
+)
+async def test_a_bad_body_is_refused_and_reaches_nobody(
+    gateways: list[Gateway], query: str, body: Any, status: int
+) -> None:
+    """With a status that the library shows, and without a connection that stays."""
+    answered, message = await post(gateways[0], "asked-badly", query, body)
+
+    assert answered == status
+    assert message
