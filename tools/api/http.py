@@ -3,10 +3,6 @@
 Tests compare paths and parameters with the running application's.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple
-
 from tools.api.bodies import (
     Body,
     CancelRun,
@@ -25,20 +21,8 @@ from tools.api.bodies import (
     TicketRequest,
     Tokens,
 )
-
-
-class Endpoint(NamedTuple):
-    """`query`: parameter -> meaning. `answer`: an example of the answer with `status`."""
-
-    method: str
-    path: str
-    summary: str
-    scope: str
-    body: type[Body] | None
-    answer: Any
-    query: Mapping[str, str] = MappingProxyType({})
-    status: int = 200
-
+from tools.api.endpoint import CONNECT, Endpoint
+from tools.api.reading import READING
 
 _SEGMENTS = {
     "segment": "tokens, sentence, structure, pattern or raw",
@@ -55,19 +39,6 @@ _STREAM = {
     "viewers_grace": "seconds without a viewer after which the inbox is told",
     "epoch": "after attach: the writer's epoch",
     "offset": "after attach: where the body begins in the raw input",
-}
-_CONNECT = {
-    "client": "id of the app instance",
-    "cursor": "where to go on",
-    "last_received_seq": "the same as a bare number",
-    "from": "`live` or `start`, without a position",
-    "ack": "`1`: the client acknowledges",
-    "replaces": "a connection of the same client that this one takes over from",
-    "heartbeat": "seconds between pings",
-    "retry": "how often it was tried in a row",
-    "rhythm": "`1`: tell how tokens come",
-    "ticket": "one-use credentials",
-    "token": "only with `server.query_token`",
 }
 _PLACED = {"seq": 42, "cursor": "k3v9x2m7qd.a81f3c0e.42", "live": True}
 _DIGEST = {"bytes": 39, "code_points": 38, "sha256": "9a" * 32}
@@ -98,7 +69,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "subscribe",
         None,
         {"ok": True},
-        _CONNECT,
+        CONNECT,
     ),
     Endpoint(
         "get",
@@ -107,8 +78,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "subscribe",
         None,
         {"ok": True},
-        {"sid": "the session", **_CONNECT, "session_id": "as sid", "user_id": "as client"},
+        {"sid": "the session", **CONNECT, "session_id": "as sid", "user_id": "as client"},
     ),
+    *READING,
     Endpoint(
         "post",
         f"{_SESSION}/push",

@@ -57,7 +57,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         operation["requestBody"] = {"content": {"application/json": {"schema": schema}}}
     elif endpoint.path.endswith("/stream"):
         operation["requestBody"] = {"content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
-    answer = {"description": "Done", "content": {"application/json": {"example": endpoint.answer}}}
+    answer = {"description": "Done", "content": {endpoint.media_type: {"example": endpoint.answer}}}
     operation["responses"] = {str(endpoint.status): answer, "default": {"$ref": "#/components/responses/Error"}}
     return operation
 

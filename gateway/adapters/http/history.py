@@ -1,4 +1,4 @@
-"""`GET /v1/sessions/{id}/messages`: history by cursor, and with `wait` the long poll (protocol.md 3)."""
+"""`GET /v1/sessions/{id}/messages`: history by cursor, and with `wait` the long poll (protocol.md 2)."""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The long poll: a connection that ends with its first answer (protocol.md 3), for where no stream passes.
+"""The long poll: a connection that ends with its first answer (protocol.md 2), for where no stream passes.
 
 Must never leave a claim or a place behind. Called by the messages endpoint.
 """

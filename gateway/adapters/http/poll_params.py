@@ -1,4 +1,4 @@
-"""What `GET .../messages` takes, and the one body of its answers: history and long poll look alike (protocol.md 3)."""
+"""What `GET .../messages` takes, and the one body of its answers: history and long poll look alike (protocol.md 2)."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The SSE endpoint: a connection like a WebSocket's, read by any EventSource (protocol.md 3).
+"""The SSE endpoint: a connection like a WebSocket's, read by any EventSource (protocol.md 2).
 
 Must never make the core wait for a response, nor leave a claim or a place behind. Mounted by adapters.http.server.
 """

@@ -1,4 +1,4 @@
-"""What an EventSource, or an SDK in its place, asks for in the URL and by `Last-Event-ID` (protocol.md 3)."""
+"""What an EventSource, or an SDK in its place, asks for in the URL and by `Last-Event-ID` (protocol.md 2)."""
 
 from dataclasses import dataclass, replace
 from typing import Final

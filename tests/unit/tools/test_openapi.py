@@ -4,6 +4,7 @@ import json
 import random
 import re
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any, cast
 
 import aiohttp
@@ -11,11 +12,25 @@ import msgspec
 import pytest
 import yaml
 from aiohttp import web
-from multidict import MultiDict
+from multidict import CIMultiDict, MultiDict
 
-from gateway.adapters.http import asks_api, control_api, inbox_api, producer_api, push_body, runs_query, tickets, users
+from gateway.adapters.http import (
+    asks_api,
+    control_api,
+    history,
+    inbox_api,
+    producer_api,
+    push_body,
+    runs_query,
+    sse,
+    tickets,
+    users,
+)
+from gateway.adapters.http.admission import Admission
 from gateway.adapters.http.parts import PublicParts, Where
+from gateway.adapters.http.poll_params import read_messages_params
 from gateway.adapters.http.server import Listener, build_public_app
+from gateway.adapters.http.sse_params import read_sse_params
 from gateway.adapters.http.ws_params import read_params
 from gateway.core.inbox import InboxDesk
 from gateway.core.user_push import UserPush
@@ -23,7 +38,7 @@ from gateway.domain.exchange.ask import Who as AskWho
 from gateway.domain.exchange.control import KINDS, echo_of, read_control
 from gateway.domain.wire.errors import RelayError
 from gateway.domain.wire.ids import ClientId, GatewayId
-from gateway.settings import LimitSettings, ServerSettings
+from gateway.settings import LimitSettings, LivenessSettings, ServerSettings
 from tests.unit.adapters.http.serving import AUTH, serving
 from tests.unit.adapters.http.test_producer_api import token
 from tools.api import bodies
@@ -75,7 +90,8 @@ def _whole_app(access: Any) -> web.Application:
         inbox=InboxDesk(*[unused] * 6),
         where=Where(GatewayId("gw"), unused),
     )
-    return build_public_app(parts, _no_websocket, ServerSettings(), LimitSettings(), random.Random(1))
+    reading = {sse.PATH: _no_websocket, history.PATH: _no_websocket}
+    return build_public_app(parts, _no_websocket, ServerSettings(), LimitSettings(), random.Random(1), reading)
 
 
 def _routes(app: web.Application) -> Iterator[tuple[str, str]]:
@@ -173,8 +189,31 @@ def test_parameters_of_a_connect_are_those_that_are_read(path: str, session: str
 
 
 @pytest.mark.parametrize(
+    ("path", "read"),
+    [("/v1/sessions/{session}/events", read_sse_params), ("/v1/sessions/{session}/messages", read_messages_params)],
+)
+def test_parameters_of_reading_are_those_that_are_read(path: str, read: Any) -> None:
+    (endpoint,) = (endpoint for endpoint in ENDPOINTS if endpoint.path == path)
+    query = _Noting({})
+    unused = cast("Any", object())
+    admission = Admission(
+        unused,
+        unused,
+        unused,
+        server=ServerSettings(),
+        liveness=LivenessSettings(),
+        needs_token=False,
+        rng=random.Random(1),
+    )
+
+    read(admission, SimpleNamespace(query=query, headers=CIMultiDict(), match_info={"session": "s"}))
+
+    assert set(endpoint.query) == query.asked
+
+
+@pytest.mark.parametrize(
     "endpoint",
-    [endpoint for endpoint in ENDPOINTS if not endpoint.path.endswith(("/ws", "/relay"))],
+    [endpoint for endpoint in ENDPOINTS if not endpoint.path.endswith(("/ws", "/relay", "/events", "/messages"))],
     ids=lambda endpoint: f"{endpoint.method} {endpoint.path}",
 )
 async def test_the_scope_is_the_one_that_is_asked_for(endpoint: Endpoint) -> None:
