@@ -51,8 +51,9 @@ def _run(output_format: OutputFormat, body: Mapping[str, Any], last: Mapping[str
     if output_format is OutputFormat.AG_UI:
         named = body.get("runId")
     elif output_format is OutputFormat.AI_SDK and last.get("role") == "user" and isinstance(last.get("id"), str):
-        # Another answer to the same message, or to a tool's output, is another run.
-        named = None if body.get("trigger") == "regenerate-message" else f"{_RUN_PREFIX}{last['id']}"
+        # Another answer to the same message, or to an edited one (`messageId`), is another run.
+        is_again = body.get("trigger") == "regenerate-message" or body.get("messageId") is not None
+        named = None if is_again else f"{_RUN_PREFIX}{last['id']}"
     if named is None:
         return f"{_RUN_PREFIX}{fresh}"
     try:
