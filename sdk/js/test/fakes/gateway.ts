@@ -95,6 +95,7 @@ export class FakeGateway {
     const payload = frame.payload as Json;
     if (frame.type === "text") {
       this.inputs.push(payload);
+      this.push({ kind: "echo", client: peer.query.get("client"), input_seq: frame.seq, payload });
       this.control(peer, { kind: "accepted", what: "input", seq: frame.seq });
       this.onInput(payload);
     } else if (payload.kind === "ping") this.control(peer, { ...payload, kind: "pong" });
