@@ -1,6 +1,6 @@
 """Many readers in one process on one epoll: counts frames and measures publish-to-arrival times.
 
-Run as `python -m loadtest.bench.clients`; talks JSON lines: `{"do": "count"}` on stdin answers with the totals so far.
+Run as `python -m loadtest.bench.clients`; talks JSON lines on stdin and stdout: see Totals.answer.
 Message text begins with `t=<monotonic nanoseconds>;`, so that both ends share one clock.
 """
 
@@ -28,27 +28,29 @@ _STDIN = 0
 class Totals:
     def __init__(self) -> None:
         self.frames = 0
-        self.bytes = 0
         self.opened = 0
         self.closed = 0
         self.latencies_ns = array("q")
+        self._kept_ns = array("q")
 
-    def summary(self) -> dict[str, Any]:
-        """Times are those since the last summary."""
-        times = sorted(self.latencies_ns)
-        self.latencies_ns = array("q")
+    def answer(self, do: str) -> dict[str, Any]:
+        """`keep` or `forget` the times since the last question, or of all kept ones the percentiles (`times`).
 
-        def at(share: float) -> float | None:
-            return round(times[min(len(times) - 1, int(len(times) * share))] / 1e6, 3) if times else None
+        `frames`: those since the last question.
+        """
+        if do == "times":
+            times, self._kept_ns = sorted(self._kept_ns), array("q")
+            return {"p50_ms": percentile_ms(times, 0.5), "p99_ms": percentile_ms(times, 0.99)}
+        if do == "keep":
+            self._kept_ns += self.latencies_ns
+        answer = {"frames": self.frames, "closed": self.closed}
+        self.frames, self.latencies_ns = 0, array("q")
+        return answer
 
-        return {
-            "frames": self.frames,
-            "bytes": self.bytes,
-            "closed": self.closed,
-            "times": len(times),
-            "p50_ms": at(0.5),
-            "p99_ms": at(0.99),
-        }
+
+def percentile_ms(times_ns: list[int], share: float) -> float:
+    """Of sorted times. Raises IndexError when there are none."""
+    return round(times_ns[min(len(times_ns) - 1, int(len(times_ns) * share))] / 1e6, 3)
 
 
 class Reader:
@@ -114,7 +116,6 @@ class Reader:
             return
         totals = self._totals
         totals.frames += 1
-        totals.bytes += len(payload)
         if not self._is_timed:
             return
         stamp = payload.find(b"t=")  # of several tokens in one frame the oldest
@@ -189,9 +190,9 @@ class Readers:
         while True:
             events = self._epoll.poll(ACK_SECONDS)
             if any(number == _STDIN for number, _ in events):
-                if not os.read(_STDIN, 4096):
+                if not (line := os.read(_STDIN, 4096)):
                     return
-                print(json.dumps(self.totals.summary()), flush=True)
+                print(json.dumps(self.totals.answer(json.loads(line)["do"])), flush=True)
             self._read([event for event in events if event[0] != _STDIN])
             if self._acks and time.monotonic() >= acknowledge_at:
                 acknowledge_at += ACK_SECONDS

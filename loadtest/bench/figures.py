@@ -6,17 +6,16 @@ import time
 from collections.abc import Iterator
 
 from loadtest.bench import appends as append_figures
-from loadtest.bench import half_load, healing, redis_cost
+from loadtest.bench import half_load, healing, redis_cost, windows
 from loadtest.bench import ingest as ingest_figures
 from loadtest.bench.cpu import cpu_seconds, resident_kib
 from loadtest.bench.processes import LOAD_CORE, SERVER_CORE, Talker, gateway, python_module, valkey
 from loadtest.bench.tokens import key_file, token
-from loadtest.bench.watch import InvalidRun, Watch
+from loadtest.bench.windows import Run
 
 RATE = 20.0
 """Messages a second and socket (design.md 10)."""
 WARM_SECONDS = 2.0
-ATTEMPTS = 3
 SUFFIXES = {"tokens": "", "raw": "_raw"}
 """Of the figures' names, by segmenter mode."""
 
@@ -45,21 +44,10 @@ def _deliver(servers: tuple[int, ...], clients: Talker, publisher: Talker, secon
     Raises when one did not arrive, and InvalidRun when other programs made it dearer.
     """
     publisher.ask(do="run", seconds=WARM_SECONDS, rate=RATE)
-    reason = ""
-    for _ in range(ATTEMPTS):
-        time.sleep(0.3)
-        before, cpu_before = clients.ask(do="count"), cpu_seconds(servers[0])
-        watch = Watch(servers, tuple({publisher.pid, clients.pid} - set(servers)))
-        published = publisher.ask(do="run", seconds=seconds, rate=RATE)
-        reason = watch.reason_against(late_p99_ms=0)  # a late message costs the server the same
-        time.sleep(0.5)
-        after, cpu_after = clients.ask(do="count"), cpu_seconds(servers[0])
-        delivered = int(after["frames"] - before["frames"])
-        if published["failed"] or delivered != published["sent"] or after["closed"]:
-            raise RuntimeError(f"the load was not delivered whole: {published}, {delivered} frames, {after}")
-        if not reason:
-            return (cpu_after - cpu_before) * 1e6 / delivered
-    raise InvalidRun(reason)
+    total = windows.measure(Run(servers, publisher, clients), RATE, seconds, may_be_late=True)
+    if total.frames != total.sent:
+        raise RuntimeError(f"of {total.sent} messages {total.frames} arrived")
+    return total.cpu_seconds[0] * 1e6 / total.frames
 
 
 def delivery(sockets: int, seconds: float) -> dict[str, float]:
@@ -99,7 +87,7 @@ def delivery_times(sockets: int, seconds: float) -> dict[str, float]:
         _clients(ours.url, sockets) as clients,
         _publisher("relayrouter", redis_url, sockets) as publisher,
     ):
-        run = half_load.Run((ours.pid, redis_pid), publisher, clients)
+        run = Run((ours.pid, redis_pid), publisher, clients)
         times = half_load.measure(run, sockets, RATE, seconds)
     return {"p50_ms": times.p50_ms, "p99_ms": times.p99_ms, "half_load_per_second": times.rate * sockets}
 

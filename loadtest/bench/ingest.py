@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from loadtest.bench import half_load
 from loadtest.bench.cpu import cpu_seconds
 from loadtest.bench.processes import LOAD_CORE, SERVER_CORE, Talker, gateway, python_module, valkey
+from loadtest.bench.windows import Run
 
 RUNS = 100
 RATES = {"tokens": 200.0, "raw": 120.0}
@@ -48,7 +49,7 @@ def p99_ms_to_client(segment: str, seconds: float) -> float:
     ):
         clients.read()
         with _producers(ours.url, segment) as producers:
-            run = half_load.Run((ours.pid, redis_pid), producers, clients)
+            run = Run((ours.pid, redis_pid), producers, clients)
             return half_load.measure(run, RUNS, PROBE_RATES[segment], seconds).p99_ms
 
 

@@ -55,11 +55,11 @@ def used(pids: tuple[int, ...]) -> float:
 def reason_against(*, late_p99_ms: float, load_core: float, foreign: float) -> str:
     """Why a run cannot be used; empty: it can. `load_core`, `foreign`: shares of a core."""
     if foreign > MAX_FOREIGN:
-        return f"other programs used {foreign:.0%} of a core"
+        return f"other programs used more than {MAX_FOREIGN:.0%} of a core"
     if load_core > MAX_LOAD_CORE:
-        return f"the load generator's core was {load_core:.0%} busy"
+        return f"the load generator's core was more than {MAX_LOAD_CORE:.0%} busy"
     if late_p99_ms > MAX_LATE_P99_MS:
-        return f"the load generator was {late_p99_ms:.1f} ms late (P99)"
+        return f"the load generator was more than {MAX_LATE_P99_MS} ms late (P99)"
     return ""
 
 
