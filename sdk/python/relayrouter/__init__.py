@@ -27,8 +27,9 @@ from relayrouter.events import (
     TextEvent,
 )
 from relayrouter.messages import Message
+from relayrouter.opening import connect
 from relayrouter.options import Timing
-from relayrouter.session import Session, connect
+from relayrouter.session import Session
 from relayrouter.states import ChannelKind, State
 from relayrouter.store import CallbackStore, CursorStore, FileStore, MemoryStore, SavedInput, SavedPlace
 

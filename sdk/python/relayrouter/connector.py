@@ -8,9 +8,10 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 
+from relayrouter.attempts import Attempts
 from relayrouter.backoff import Backoff
-from relayrouter.channel import Circumstances, Start
-from relayrouter.credentials import Credentials, TokenUnavailable
+from relayrouter.channel import Circumstances
+from relayrouter.credentials import Credentials
 from relayrouter.endings import After, Ending, broken
 from relayrouter.errors import TooLargeError
 from relayrouter.events import StateEvent
@@ -20,11 +21,10 @@ from relayrouter.ladder import Ladder
 from relayrouter.messages import Frame
 from relayrouter.options import Options
 from relayrouter.receiver import Receiver
+from relayrouter.retired import Retired
 from relayrouter.running import Running
 from relayrouter.states import ChannelKind, State
-
-_RETIRE_SECONDS = 5.0
-"""The gateway closes what was replaced; what it forgot is closed by us."""
+from relayrouter.telling import StateTeller
 
 
 class Connector:
@@ -41,31 +41,26 @@ class Connector:
         client: Callable[[], str],
         *,
         rng: random.Random,
-        start: Start,
         on_control: Callable[[Running, Frame], None],
         on_live: Callable[[Running], None],
         on_lost: Callable[[], None],
         on_state: Callable[[StateEvent], None],
     ) -> None:
         timing = options.timing
-        self._options = options
         self._timing = timing
         self._about = about
         self._receiver = receiver
         self._handover = handover
         self._credentials = credentials
         self._inputs = inputs
-        self._client = client
         self._rng = rng
-        self._start = start
         self._on_control = on_control
         self._on_live = on_live
         self._on_lost = on_lost
-        self._on_state = on_state
+        self._states = StateTeller(on_state)
         self._clock = about.clock
         self._backoff = Backoff(timing.backoff_base, timing.backoff_max, rng)
         self._ladder = Ladder(options.rungs, timing.ladder_failures, timing.climb_after, rng)
-        self._turn = 0
         self._left: str | None = None
         """A connection that may still look alive to its gateway."""
         self._slot_at: float | None = None
@@ -76,14 +71,14 @@ class Connector:
         self._is_online = True
         self._is_impatient = False
         self.current: Running | None = None
-        self._retired: set[Running] = set()
-        self.told = StateEvent(State.CONNECTING, None, "")
+        self._attempts = Attempts(options, about, receiver, handover, credentials, client)
+        self._retired = Retired(receiver.place, about.start)
 
     # ---- what the session tells --------------------------------------------------------------------------------
 
     def channels(self) -> list[Running]:
         """All that may still deliver."""
-        return [*([self.current] if self.current is not None else ()), *self._retired]
+        return [*([self.current] if self.current is not None else ()), *self._retired.channels]
 
     def probe(self) -> None:
         """The page is visible again, the network is another one: is the channel still alive?"""
@@ -100,9 +95,9 @@ class Connector:
         if is_online:
             self.probe()
             if self.current is not None:
-                self._tell(State.LIVE, "online")
+                self._states.tell(State.LIVE, "online", self.current)
         elif self.current is not None:
-            self._tell(State.OFFLINE, "offline")
+            self._states.tell(State.OFFLINE, "offline", self.current)
         self._wake.set()
 
     def set_slot(self, after_seconds: float) -> None:
@@ -126,8 +121,7 @@ class Connector:
     async def close(self) -> None:
         """In order, the current channel first."""
         running, self.current = self.current, None
-        for retired in tuple(self._retired):
-            retired.dispose()
+        self._retired.dispose()
         if running is not None:
             await running.close()
 
@@ -135,7 +129,7 @@ class Connector:
 
     async def run(self) -> None:
         """Raises the RelayError that is final."""
-        self._tell(State.CONNECTING, "")
+        self._states.tell(State.CONNECTING, "")
         while True:
             await self._until_allowed()
             attempt = await self._attempt(self._ladder.rung, self._left)
@@ -145,51 +139,14 @@ class Connector:
     async def _until_allowed(self) -> None:
         await self._handover.room()
         while not self._is_online:
-            self._tell(State.OFFLINE, "offline")
+            self._states.tell(State.OFFLINE, "offline", self.current)
             self._wake.clear()
             await self._wake.wait()
 
     async def _attempt(self, kind: ChannelKind, replaces: str | None) -> "Running | Ending":
-        """One channel, welcomed; or why not. Nothing of a failed one is left."""
-        url = self._options.urls[self._turn % len(self._options.urls)]
         if self.current is None:
-            self._tell(State.CONNECTING, self.told.cause, url=url)
-        try:
-            await self._credentials.fetch()
-        except TokenUnavailable as exc:
-            return broken(exc.message)
-        self._about.http.base = url
-        lane = self._receiver.place.enter()
-        running = Running(kind, url, self._about, self._query(replaces), lane)
-        ending: Ending | None = None
-        try:
-            async with asyncio.timeout(self._timing.connect_timeout):
-                ending = await running.open(self._receiver, self._handover, self._take_control, self._start)
-        except TimeoutError:
-            if not running.welcomed.done():
-                ending = broken(f"no welcome within {self._timing.connect_timeout:g} s", is_transport=True)
-        finally:
-            if not running.welcomed.done():
-                running.dispose()
-                self._receiver.place.leave(lane)
-        return ending if ending is not None else running
-
-    def _query(self, replaces: str | None) -> dict[str, str]:
-        query = {"client": self._client()}
-        cursor = self._about.position()
-        if cursor is not None:
-            query["cursor"] = cursor
-        elif self._options.from_start:
-            query["from"] = "start"
-        if self._options.heartbeat is not None:
-            query["heartbeat"] = f"{self._options.heartbeat:g}"
-        if self._options.rhythm:
-            query["rhythm"] = "1"
-        if self._backoff.attempt:
-            query["retry"] = str(self._backoff.attempt)
-        if replaces is not None:
-            query["replaces"] = replaces
-        return query
+            self._states.tell(State.CONNECTING, self._states.told.cause, url=self._attempts.url)
+        return await self._attempts.open(kind, replaces, self._backoff.attempt, self._take_control)
 
     def _take_control(self, running: Running, frame: Frame) -> None:
         if frame.kind == "welcome":
@@ -213,7 +170,7 @@ class Connector:
                 continue
             successor = await self._move(running, kinds)
             if successor is not None:
-                self._retire(running)
+                self._retired.add(running)
                 running = successor
 
     def _moves_due(self, now: float) -> tuple[ChannelKind, ...]:
@@ -222,7 +179,7 @@ class Connector:
             return ()
         if self._slot_at is not None and now >= self._slot_at:
             self._slot_at = None
-            self._turn += 1
+            self._attempts.turn()
             return (self._ladder.rung,)
         if self._is_move_wanted:
             self._is_move_wanted = False
@@ -251,7 +208,7 @@ class Connector:
         else:
             if ending.after is After.TRANSPORT:
                 self._ladder.failed()
-            self._turn += 1
+            self._attempts.turn()
             self._slot_at = self._clock() + self._backoff.next_delay_seconds(ending.after_seconds)
         return None
 
@@ -266,7 +223,7 @@ class Connector:
         self._is_move_wanted = self._is_impatient = False
         self._plan_climb()
         self._on_live(running)
-        self._tell(State.LIVE if self._is_online else State.OFFLINE, "", running=running)
+        self._states.tell(State.LIVE if self._is_online else State.OFFLINE, "", running)
 
     def _plan_climb(self) -> None:
         self._climb_at = self._clock() + self._ladder.climb_delay_seconds() if self._ladder.above else None
@@ -286,20 +243,6 @@ class Connector:
 
     def _woken(self, _ended: object) -> None:
         self._wake.set()
-
-    def _retire(self, old: Running) -> None:
-        """It still delivers until its gateway closes it as `moved`."""
-        old.was_retired = True
-        self._retired.add(old)
-        self._start("retire", self._see_off(old))
-
-    async def _see_off(self, old: Running) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_RETIRE_SECONDS if old.kind is not ChannelKind.POLL else 0):
-                await asyncio.wait([old.ended])
-        old.dispose()
-        self._receiver.place.leave(old.lane)
-        self._retired.discard(old)
 
     def _note_end(self, running: Running) -> Ending:
         ending = running.ended.result()
@@ -348,11 +291,11 @@ class Connector:
         if at_least is None and hint_at is not None and hint_at > self._clock():
             at_least = hint_at - self._clock()
         is_busy = ending.after is After.BUSY or slot_at is not None
-        self._turn += 1
+        self._attempts.turn()
         wait = self._backoff.next_delay_seconds(at_least)
         if slot_at is not None:
             wait = max(slot_at - self._clock(), 0.0)
-        self._tell(State.BUSY if is_busy else State.WAITING, ending.reason, retry_in=wait)
+        self._states.tell(State.BUSY if is_busy else State.WAITING, ending.reason, retry_in=wait)
         await self._wait(wait, is_busy=is_busy)
 
     async def _wait(self, seconds: float, *, is_busy: bool) -> None:
@@ -366,29 +309,6 @@ class Connector:
                     await self._wake.wait()
             if self._is_impatient and not is_busy:
                 return
-
-    def _tell(
-        self,
-        state: State,
-        cause: str,
-        *,
-        running: Running | None = None,
-        retry_in: float | None = None,
-        url: str | None = None,
-    ) -> None:
-        running = running or self.current
-        told = StateEvent(
-            state,
-            running.kind if running is not None else None,
-            cause,
-            retry_in,
-            running.url if running is not None else url,
-        )
-        changed = (told.state, told.channel) != (self.told.state, self.told.channel) or retry_in is not None
-        is_first = self.told.url is None and told.url is not None
-        self.told = told
-        if changed or is_first:
-            self._on_state(told)
 
 
 __all__ = ["Connector"]

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from relayrouter.channel import Channel, Circumstances, Start
+from relayrouter.channel import Channel, Circumstances
 from relayrouter.endings import Ending, broken, unreadable
 from relayrouter.errors import ProtocolError
 from relayrouter.handover import Handover
@@ -43,14 +43,15 @@ class Running:
         self.was_retired = False
         self._reading: asyncio.Task[None] | None = None
         self._clock = about.clock
+        self._start = about.start
 
-    async def open(self, receiver: Receiver, handover: Handover, on_control: OnControl, start: Start) -> Ending | None:
+    async def open(self, receiver: Receiver, handover: Handover, on_control: OnControl) -> Ending | None:
         """None: welcomed. The caller bounds the time."""
         ending = await self.channel.open()
         if ending is not None:
             self._end(ending)
             return ending
-        self._reading = start("reader", self._read(receiver, handover, on_control))
+        self._reading = self._start("reader", self._read(receiver, handover, on_control))
         either: list[asyncio.Future[Any]] = [self.welcomed, self.ended]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if self.welcomed.done():

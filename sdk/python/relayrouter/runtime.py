@@ -4,12 +4,10 @@ Owned by session.Session, which is what applications see. `stop` leaves no task,
 """
 
 import asyncio
-import json
 import random
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from secrets import token_hex
 from typing import Any
 
 import aiohttp
@@ -18,19 +16,20 @@ from relayrouter.applied import Applied
 from relayrouter.channel import Circumstances
 from relayrouter.connector import Connector
 from relayrouter.credentials import Credentials
-from relayrouter.cursor import Cursor
 from relayrouter.digests import heal
 from relayrouter.errors import ClosedError, RelayError
-from relayrouter.events import Events, HookEvent, InputEvent, RhythmEvent, StateEvent
+from relayrouter.events import Events, InputEvent, StateEvent
 from relayrouter.handover import Handover, Item, Over
 from relayrouter.http import Http
 from relayrouter.input_queue import InputQueue
-from relayrouter.messages import Frame, Message
+from relayrouter.messages import Message
+from relayrouter.notices import Notices
 from relayrouter.options import Options
 from relayrouter.place import Place
 from relayrouter.quality import Quality
 from relayrouter.receiver import Receiver
-from relayrouter.requests import Requests, error_of_frame
+from relayrouter.requests import Requests
+from relayrouter.restoring import restore
 from relayrouter.running import Running
 from relayrouter.saving import Saver
 from relayrouter.speaker import Speaker
@@ -88,7 +87,8 @@ class Runtime:
             self.handover.skip,
             self._clock,
         )
-        self.connector = self._make_connector()
+        self._notices = Notices(events, self.applied, self._place, self._speaker, self._credentials, self._tasks.start)
+        self.connector = self._notices.connector = self._make_connector()
 
     def _make_connector(self) -> Connector:
         options, timing = self._options, self._options.timing
@@ -123,8 +123,7 @@ class Runtime:
             self.inputs,
             lambda: self.client,
             rng=self._rng,
-            start=self._tasks.start,
-            on_control=self._take_control,
+            on_control=self._notices.take,
             on_live=self._live,
             on_lost=self._lost,
             on_state=self._tell_state,
@@ -180,29 +179,13 @@ class Runtime:
             self.events.emit("error", error)
 
     async def _restore(self) -> None:
-        """The client id, the place and the input of the last life, unless they are another user's or in use."""
-        options, store = self._options, self._store
-        saved: SavedPlace | None = None
-        if store is not None:
-            is_alone = await store.claim(options.session)
-            try:
-                saved = await store.load(options.session)
-            except Exception as exc:  # noqa: BLE001  the application's store may raise what it likes
-                self._report(RelayError(f"the place could not be read: {type(exc).__name__}", code="store"))
-            if saved is not None and saved.user != options.user:
-                saved = None
-            if not is_alone:
-                # Its client id and its input belong to whoever came first; only the place may be shared.
-                saved = SavedPlace("", saved.user, saved.cursor) if saved is not None else None
-                self._store = None
-                self.client = ""
-        if not self.client:
-            self.client = (saved.client if saved is not None else "") or token_hex(12)
-        cursor = options.cursor or (saved.cursor if saved is not None else None)
-        if cursor is not None:
-            self.applied.cursor = self._place.cursor = Cursor.parse(cursor)
-        if saved is not None and (options.client is None or options.client == saved.client):
-            self.inputs.restore(saved.inputs)
+        options = self._options
+        found = await restore(options, self._report)
+        self.client = found.client
+        self._store = found.store
+        if found.cursor is not None:
+            self.applied.cursor = self._place.cursor = found.cursor
+        self.inputs.restore(found.inputs)
         if self._store is not None:
             self._saver = Saver(self._store, options.session, self._saved_place, self._report, options.timing.ack_after)
 
@@ -229,52 +212,6 @@ class Runtime:
 
     # ---- what channels bring -----------------------------------------------------------------------------------
 
-    def _take_control(self, running: Running, frame: Frame) -> None:
-        payload = frame.payload
-        match frame.kind:
-            case "welcome":
-                if self.applied.cursor is None:
-                    self.applied.cursor = self._place.cursor
-            case "accepted" | "error":
-                if self._speaker.take(payload):
-                    return
-                if frame.kind == "error":
-                    self._take_error(running, payload)
-            case "reconnect_later" if not running.was_retired:
-                after_ms = payload.get("after_ms")
-                self.connector.set_slot(after_ms / 1000 if isinstance(after_ms, int | float) else 0.0)
-            case "ask_open":
-                ask = payload.get("ask")
-                if isinstance(ask, dict):
-                    self.applied.open_ask(ask)
-            case "expiring":
-                self._tasks.start("renew", self._renew(running))
-            case "rhythm":
-                self._tell_rhythm(payload)
-            case "state":
-                self.events.emit("hook", HookEvent(str(payload.get("hook")), payload.get("data")))
-            case _:
-                pass
-
-    def _take_error(self, running: Running, payload: dict[str, Any]) -> None:
-        after_ms = payload.get("after_ms")
-        if payload.get("retryable") is True and "what" not in payload:
-            if isinstance(after_ms, int | float) and not running.was_retired:
-                self.connector.note_hint(after_ms / 1000)
-            return
-        self._report(error_of_frame(payload))
-
-    async def _renew(self, running: Running) -> None:
-        """The token ends soon: in band where the channel can, else by another channel."""
-        before = self._credentials.token
-        with suppress(RelayError):
-            token = await self._credentials.fetch()
-            if token is None or token == before:
-                return
-            text = json.dumps({"type": "control", "payload": {"kind": "auth", "token": token}})
-            if not running.channel.say(text):
-                self.connector.move()
-
     def _live(self, running: Running) -> None:
         self._was_live = True
         self._speaker.attach(running.channel, running.welcome)
@@ -295,11 +232,6 @@ class Runtime:
     def _tell_state(self, told: StateEvent) -> None:
         self._state = told
         self.events.emit("state", told)
-
-    def _tell_rhythm(self, payload: dict[str, Any]) -> None:
-        run, rate, gap = payload.get("run"), payload.get("tokens_per_s"), payload.get("gap_ms")
-        if isinstance(run, str) and isinstance(rate, int | float) and isinstance(gap, int | float):
-            self.events.emit("rhythm", RhythmEvent(run, rate, gap))
 
     def _tell_input(self, event: InputEvent) -> None:
         if self._saver is not None and event.status in ("accepted", "failed"):

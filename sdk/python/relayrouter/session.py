@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal, Self, overload
 
@@ -23,66 +23,15 @@ from relayrouter.events import (
     TextEvent,
 )
 from relayrouter.handover import Over
-from relayrouter.http import check_url
 from relayrouter.messages import Message
-from relayrouter.options import ChannelChoice, Options, Segments, Timing, TokenSource
+from relayrouter.options import Options
 from relayrouter.runtime import Runtime
 from relayrouter.states import ChannelKind, State
-from relayrouter.store import CursorStore
 from relayrouter.texts import Run
 
 
-def connect(
-    url: str | Sequence[str],
-    *,
-    session: str,
-    token: TokenSource | None = None,
-    client: str | None = None,
-    cursor: str | None = None,
-    from_: Literal["live", "start"] = "live",
-    channel: ChannelChoice = "auto",
-    heartbeat: float | None = None,
-    keep_alive: float | None = None,
-    rhythm: bool = False,
-    store: CursorStore | None = None,
-    user: str | None = None,
-    queue_items: int = 64,
-    queue_bytes: int = 1024 * 1024,
-    segments: Segments = "auto",
-    timing: Timing | None = None,
-) -> "Session":
-    """A session to be used as `async with`: it connects in the background and stays connected until it is closed.
-
-    `url`: one gateway or several. `token`: a text, or a callback (async or not) that is called for every attempt.
-    `client`: the id of this app instance; by default the stored one, else a random one. Times are in seconds.
-    Raises ValueError for options that cannot be.
-    """
-    if from_ not in ("live", "start"):
-        raise ValueError("from_ must be live or start")
-    urls = (url,) if isinstance(url, str) else tuple(url)
-    options = Options(
-        urls=tuple(check_url(each) for each in urls),
-        session=session,
-        token=token,
-        client=client,
-        cursor=cursor,
-        from_start=from_ == "start",
-        channel=channel,
-        heartbeat=heartbeat,
-        keep_alive=keep_alive,
-        rhythm=rhythm,
-        store=store,
-        user=user,
-        queue_items=queue_items,
-        queue_bytes=queue_bytes,
-        segments=segments,
-        timing=timing or Timing(),
-    )
-    return Session(options)
-
-
 class Session:
-    """Made by `connect`. Messages are applied when the application takes them: by its loop, or at once when it listens.
+    """Made by `connect`. Messages are applied when they are taken: by the loop, else at once where somebody listens.
 
     Applied means: the cursor, `text(run)`, `runs` and `asks` have them, and the gateway may forget them.
     """
@@ -309,4 +258,4 @@ class Session:
             self._pump = runtime.start_pump()
 
 
-__all__ = ["Session", "connect"]
+__all__ = ["Session"]
