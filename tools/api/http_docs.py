@@ -55,6 +55,8 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     if endpoint.body is not None:
         schema = {"$ref": f"#/components/schemas/{endpoint.body.__name__}"}
         operation["requestBody"] = {"content": {"application/json": {"schema": schema}}}
+    elif endpoint.method == "post" and endpoint.media_type == "text/event-stream":
+        operation["requestBody"] = {"content": {"application/json": {"schema": {"type": "object"}}}}
     elif endpoint.path.endswith("/stream"):
         operation["requestBody"] = {"content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
     answer = {"description": "Done", "content": {endpoint.media_type: {"example": endpoint.answer}}}

@@ -16,6 +16,18 @@ _EVENT = (
     'data: {"type":"text","seq":118,"timestamp":1796040000000,"session_id":"chat-42",'
     '"payload":{"kind":"delta","run":"r7","text":"Hello","at":0}}\n\n'
 )
+_CHUNK = (
+    f"id: {_LINE}.118~WyJyNyJd\n"
+    'data: {"id":"r7","object":"chat.completion.chunk","created":1796040000,"model":"relayrouter",'
+    '"choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}\n\n'
+)
+_EVENTS = {
+    **CONNECT,
+    "sdk": "`1`: I read statuses, as formats of others do without it. `0`: 429 and 503 are 200 with `reconnect_later`",
+    "format": "`relayrouter`, or what another library reads: `openai`, `ai-sdk`, `ag-ui`. 204: all of the run was read",
+    "run": "with such a format: the one run that is shown, from its beginning without a position",
+    "follow": "without `run`: `next` (the open run, else the next one) or `open` (204 when none is open)",
+}
 
 READING: tuple[Endpoint, ...] = (
     Endpoint(
@@ -25,13 +37,37 @@ READING: tuple[Endpoint, ...] = (
         "subscribe",
         None,
         _EVENT,
-        {
-            **CONNECT,
-            "sdk": "`1`: I read statuses. Otherwise 429 and 503 are 200 with `reconnect_later`",
-            "format": "relayrouter, openai, ai-sdk or ag-ui",
-            "run": "the run that a dialect shows",
-            "follow": "of a dialect without `run`: `open` or `next`",
-        },
+        _EVENTS,
+        media_type="text/event-stream",
+    ),
+    Endpoint(
+        "post",
+        f"{_SESSION}/events",
+        "With `format`: what that library posts becomes an input, and the answer to it is the response (dialects.md)",
+        "subscribe",
+        None,
+        _CHUNK,
+        _EVENTS,
+        media_type="text/event-stream",
+    ),
+    Endpoint(
+        "get",
+        f"{_SESSION}/openai/chat/completions",
+        "The same as `/events?format=openai`",
+        "subscribe",
+        None,
+        _CHUNK,
+        _EVENTS,
+        media_type="text/event-stream",
+    ),
+    Endpoint(
+        "post",
+        f"{_SESSION}/openai/chat/completions",
+        "The same as `/events?format=openai`: the base URL of an OpenAI client ends in `/openai`",
+        "subscribe",
+        None,
+        _CHUNK,
+        _EVENTS,
         media_type="text/event-stream",
     ),
     Endpoint(

@@ -36,6 +36,7 @@ log = structlog.get_logger()
 
 PATH: Final = "/v1/sessions/{session:[^/]+}/events"
 PATHS: Final = (PATH, OPENAI_PATH)
+_OPENAI_END: Final = OPENAI_PATH.rpartition("}")[2]
 COMMENT_SECONDS: Final = 14.0
 """Looks come a second late at most: a comment at least every 15 s, half of what the impatient proxies allow."""
 USER_TIMEOUT_SECONDS: Final = 30.0
@@ -81,7 +82,9 @@ class SseEndpoint:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Raises RelayError or StoreUnavailable before the headers only."""
         try:
-            params = read_sse_params(self._admission, request)
+            is_openais = request.path.endswith(_OPENAI_END)
+            named = OutputFormat.OPENAI if is_openais else OutputFormat.RELAYROUTER
+            params = read_sse_params(self._admission, request, named)
         except RelayError as exc:
             self._admission.count(exc)
             raise

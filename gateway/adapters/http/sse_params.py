@@ -16,7 +16,6 @@ from gateway.domain.wire.ids import RunId, check_id
 LAST_EVENT_ID: Final = "Last-Event-ID"
 OPENAI_PATH: Final = "/v1/sessions/{session:[^/]+}/openai/chat/completions"
 """What OpenAI's clients append to the base URL that they are given."""
-_OPENAI_END: Final = "/openai/chat/completions"
 _BEGINNINGS: Final = frozenset({"cursor", "last_received_seq", "from"})
 
 
@@ -32,11 +31,12 @@ class SseParams:
     """`follow=open`: it does not wait for a run that has not begun."""
 
 
-def read_sse_params(admission: Admission, request: web.Request) -> SseParams:
-    """Raises RelayError BAD_REQUEST for all that is wrong."""
+def read_sse_params(
+    admission: Admission, request: web.Request, named: OutputFormat = OutputFormat.RELAYROUTER
+) -> SseParams:
+    """`named`: the format when the query does not say. Raises RelayError BAD_REQUEST for all that is wrong."""
     reader = QueryReader(request.query)
     sdk = reader.read("sdk", one_of("0", "1"))
-    named = OutputFormat.OPENAI if request.path.endswith(_OPENAI_END) else OutputFormat.RELAYROUTER
     output = OutputFormat(reader.read("format", one_of(*OutputFormat)) or named)
     run = reader.read("run", lambda value: check_id(value, "run"))
     follow = reader.read("follow", one_of("open", "next"))

@@ -63,6 +63,8 @@ HANDLED: dict[type[bodies.Body], type[msgspec.Struct]] = {
     bodies.TicketRequest: tickets._TicketRequest,
     bodies.Revocation: users._Revocation,
 }
+UPGRADES = ("/ws", "/relay", "/events", "/messages", "/completions")
+"""Where a client connects; their scopes are those of the door."""
 ENOUGH_TO_BE_READ: dict[str, Any] = {
     "/push": {"sessionId": "s", "type": "delta", "content": ""},
     "/v1/users/{user}/push": {"payload": {"kind": "note"}},
@@ -90,8 +92,11 @@ def _whole_app(access: Any) -> web.Application:
         inbox=InboxDesk(*[unused] * 6),
         where=Where(GatewayId("gw"), unused),
     )
-    reading = {sse.PATH: _no_websocket, history.PATH: _no_websocket}
-    return build_public_app(parts, _no_websocket, ServerSettings(), LimitSettings(), random.Random(1), reading)
+    prompting = dict.fromkeys(sse.PATHS, _no_websocket)
+    reading = {**prompting, history.PATH: _no_websocket}
+    return build_public_app(
+        parts, _no_websocket, ServerSettings(), LimitSettings(), random.Random(1), reading, prompting
+    )
 
 
 def _routes(app: web.Application) -> Iterator[tuple[str, str]]:
@@ -193,7 +198,7 @@ def test_parameters_of_a_connect_are_those_that_are_read(path: str, session: str
     [("/v1/sessions/{session}/events", read_sse_params), ("/v1/sessions/{session}/messages", read_messages_params)],
 )
 def test_parameters_of_reading_are_those_that_are_read(path: str, read: Any) -> None:
-    (endpoint,) = (endpoint for endpoint in ENDPOINTS if endpoint.path == path)
+    (endpoint,) = (endpoint for endpoint in ENDPOINTS if endpoint.path == path and endpoint.method == "get")
     query = _Noting({})
     unused = cast("Any", object())
     admission = Admission(
@@ -213,7 +218,7 @@ def test_parameters_of_reading_are_those_that_are_read(path: str, read: Any) -> 
 
 @pytest.mark.parametrize(
     "endpoint",
-    [endpoint for endpoint in ENDPOINTS if not endpoint.path.endswith(("/ws", "/relay", "/events", "/messages"))],
+    [endpoint for endpoint in ENDPOINTS if not endpoint.path.endswith(UPGRADES)],
     ids=lambda endpoint: f"{endpoint.method} {endpoint.path}",
 )
 async def test_the_scope_is_the_one_that_is_asked_for(endpoint: Endpoint) -> None:

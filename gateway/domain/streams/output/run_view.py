@@ -145,11 +145,12 @@ class RunView:
     def _of_gap(self, payload: dict[str, Any]) -> Iterator[Moment]:
         place, runs = self._place, payload.get("runs")
         if isinstance(runs, dict):
-            length = runs.get(place.run)
+            length, thinking = runs.get(place.run), payload.get("thinking")
             if type(length) is not int:
                 yield Broken("run_lost", "the server lost this run; read the session again")
                 return
-            if length < place.text_bytes:
+            kept = thinking.get(place.run, 0) if isinstance(thinking, dict) else place.thinking_bytes
+            if length < place.text_bytes or kept < place.thinking_bytes:
                 yield Broken("text_rewritten", "the server lost the end of this text; read the run again")
                 return
         value = {name: payload.get(name) for name in ("first", "last", "reason")}

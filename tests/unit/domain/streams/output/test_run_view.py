@@ -127,13 +127,22 @@ def test_a_gap_that_is_elsewhere_is_only_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("runs", "code"), [({"r1": 4}, "text_rewritten"), ({"r1": 5}, None), ({"r1": 6}, None), ({}, "run_lost")]
+    ("lengths", "code"),
+    [
+        ({"runs": {"r1": 4}}, "text_rewritten"),
+        ({"runs": {"r1": 5}}, None),
+        ({"runs": {"r1": 6}}, None),
+        ({"runs": {}}, "run_lost"),
+        ({"runs": {"r1": 5}, "thinking": {}}, "text_rewritten"),
+        ({"runs": {"r1": 5}, "thinking": {"r1": 2}}, "text_rewritten"),
+        ({"runs": {"r1": 5}, "thinking": {"r1": 3}}, None),
+    ],
 )
-def test_text_that_is_no_longer_true_ends_the_answer(runs: dict[str, int], code: str | None) -> None:
+def test_text_that_is_no_longer_true_ends_the_answer(lengths: dict[str, Any], code: str | None) -> None:
     """The server lost its end: a library cannot take back what it was given."""
-    gap = control({"kind": "gap", "first": 8, "last": 9, "reason": "epoch_changed", "runs": runs}).envelope
+    gap = control({"kind": "gap", "first": 8, "last": 9, "reason": "epoch_changed", **lengths}).envelope
 
-    [found] = moments(Place("r1", **OPEN, text_bytes=5), gap)
+    [found] = moments(Place("r1", **OPEN, text_bytes=5, thinking_bytes=3), gap)
 
     assert (found.code if isinstance(found, Broken) else None) == code
 
