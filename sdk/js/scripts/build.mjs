@@ -1,7 +1,7 @@
 // dist/: ES modules, CommonJS and types of every entry point, and one file for pages without a bundler.
 // Peer dependencies stay outside.
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { entries, root } from "./entries.mjs";
@@ -10,11 +10,29 @@ import { entries, root } from "./entries.mjs";
 const common = { bundle: true, mangleProps: /^_[a-z]/, packages: "external", target: "es2022", logLevel: "warning" };
 const everywhere = { ...common, entryPoints: entries, platform: "neutral" };
 const dist = join(root, "dist");
-const license = "/*! RelayRouter, Apache-2.0 */";
+
+const sources = (folder) =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((path) => /\.tsx?$/.test(path) && path !== "browser.ts")
+    .map((path) => join(folder, path));
 
 rmSync(dist, { recursive: true, force: true });
-await build({ ...everywhere, format: "esm", splitting: true, outdir: join(dist, "esm") });
-await build({ ...everywhere, format: "cjs", outdir: join(dist, "cjs"), outExtension: { ".js": ".cjs" } });
+const { mangleCache } = await build({
+  ...everywhere,
+  mangleCache: {},
+  format: "esm",
+  splitting: true,
+  outdir: join(dist, "esm"),
+});
+// File by file: entry points must share the core, or its classes would be different ones in each. esbuild splits only ESM.
+const { bundle: _, packages: __, ...single } = everywhere;
+await build({
+  ...single,
+  mangleCache,
+  entryPoints: sources(join(root, "src")),
+  format: "cjs",
+  outdir: join(dist, "cjs"),
+});
 execFileSync(
   process.execPath,
   [join(root, "node_modules/typescript/bin/tsc"), "-p", join(root, "tsconfig.build.json")],
@@ -24,14 +42,13 @@ execFileSync(
 cpSync(join(dist, "types"), join(dist, "cjs/types"), { recursive: true });
 writeFileSync(join(dist, "cjs/package.json"), '{"type":"commonjs"}\n');
 
-const browser = join(root, "src/browser.ts");
-if (existsSync(join(root, "src/index.ts"))) {
-  await build({
-    ...common,
-    entryPoints: { "relayrouter.browser": browser },
-    format: "esm",
-    platform: "browser",
-    outdir: dist,
-    banner: { js: license },
-  });
-}
+// To be read by people: with all names as they are.
+const { mangleProps: ___, ...readable } = common;
+await build({
+  ...readable,
+  entryPoints: { "relayrouter.browser": join(root, "src/browser.ts") },
+  format: "esm",
+  platform: "browser",
+  outdir: dist,
+  banner: { js: "/*! RelayRouter, Apache-2.0 */" },
+});

@@ -67,11 +67,9 @@ step("require every entry", () => {
 });
 
 step("types for import and require, node16 and bundler", () => {
-  const uses = ids
-    .map(([, id, names]) => `export const u_${id} = [${names.map((each) => `${id}.${each}`)}];`)
-    .join("\n");
-  const imports = ids.map(([from, id]) => `import * as ${id} from "${from}";`).join("\n");
-  const requires = ids.map(([from, id]) => `import ${id} = require("${from}");`).join("\n");
+  const uses = (of) => of.map(([, id, names]) => `export const u_${id} = [${names.map((each) => `${id}.${each}`)}];`);
+  const imports = (of) => of.map(([from, id]) => `import * as ${id} from "${from}";`);
+  const requires = (of) => of.map(([from, id]) => `import ${id} = require("${from}");`);
   const own = `const session = m0.connect({ url: "http://localhost", session: "s" });
 export const kinds: Promise<string[]> = (async () => {
   const out: string[] = [];
@@ -79,28 +77,24 @@ export const kinds: Promise<string[]> = (async () => {
   return out;
 })();`;
   mkdirSync(join(folder, "types"));
-  writeFileSync(join(folder, "types/esm.mts"), `${imports}\n${uses}\n${own}\n`);
-  writeFileSync(join(folder, "types/cjs.cts"), `${requires}\n${uses}\n${own}\n`);
+  const write = (path, ...lines) => writeFileSync(join(folder, path), `${lines.flat().join("\n")}\n`);
+  const ai = ids.filter(([from]) => from.endsWith("/ai-sdk"));
+  const others = ids.filter((each) => !ai.includes(each));
+  write("types/esm.mts", imports(others), uses(others), own);
+  write("types/cjs.cts", requires(others), uses(others), own);
+  write("types/ai.mts", imports(ai), uses(ai));
+  write("types/ai.cts", requires(ai), uses(ai));
   const tsc = join(root, "node_modules/typescript/bin/tsc");
-  const strict = [
-    "--noEmit",
-    "--strict",
-    "--target",
-    "es2022",
-    "--lib",
-    "es2023,dom",
-    "--types",
-    "",
-    "--skipLibCheck",
-    "false",
-  ];
-  for (const [module, resolution, files] of [
-    ["node16", "node16", ["types/esm.mts", "types/cjs.cts"]],
-    ["esnext", "bundler", ["types/esm.mts"]],
+  const strict = ["--noEmit", "--strict", "--target", "es2022", "--lib", "es2023,dom", "--types", ""];
+  // The types of `ai` need others that its users have, or skip.
+  for (const [module, resolution, skips, files] of [
+    ["node16", "node16", "false", ["types/esm.mts", "types/cjs.cts"]],
+    ["node16", "node16", "true", ["types/ai.mts", "types/ai.cts"]],
+    ["esnext", "bundler", "false", ["types/esm.mts"]],
+    ["esnext", "bundler", "true", ["types/ai.mts"]],
   ]) {
-    run(process.execPath, [tsc, ...strict, "--module", module, "--moduleResolution", resolution, ...files], {
-      stdio: "inherit",
-    });
+    const how = ["--skipLibCheck", skips, "--module", module, "--moduleResolution", resolution];
+    run(process.execPath, [tsc, ...strict, ...how, ...files], { stdio: "inherit" });
   }
 });
 
