@@ -176,7 +176,7 @@ async def test_from_a_socket_down_to_polls_and_up_again(world: World) -> None:
 
 async def test_a_token_that_ends_ends_the_poll(server: Server) -> None:
     async with serving(server, auth=JWT) as world:
-        ends_at = time.time() + 2
+        ends_at = int(time.time()) + 3
         poller = Poller(world, Authorization=f"Bearer {token(exp=ends_at)}")
         answers = [await poller.poll(wait=50)]
         while answers[-1]["close"] is None:

@@ -277,6 +277,25 @@ async def test_metrics_know_the_channel_and_never_drift(world: World) -> None:
     assert sum(world.gateway.measures.closes.values()) == 12
 
 
+async def test_a_third_attempt_gets_its_replay_paced_and_in_order(world: World) -> None:
+    """A13: the first attempts have it at once; what is pushed meanwhile comes at its place."""
+    for first in range(0, 200, 20):
+        await world.push("chat-1", *(f"{number} " + "x" * 1_000 for number in range(first, first + 20)))
+    async with (
+        streaming(world.url, EVENTS + "2&from=start&retry=2") as soon,
+        streaming(world.url, EVENTS + "3&from=start&retry=3") as paced,
+    ):
+        await asyncio.gather(soon.event("welcome"), paced.event("welcome"))
+        began = time.monotonic()
+        await world.push("chat-1", "meanwhile")
+        await asyncio.gather(soon.until_seq(201), paced.until_seq(201))
+
+    assert time.monotonic() - began > 0.8  # twelve pauses at least
+    assert soon.seqs == paced.seqs == list(range(1, 202))
+    assert soon.text == paced.text
+    assert len(paced.named("message")) >= len(soon.named("message"))
+
+
 # ---- who may, and when to come again --------------------------------------------------------------------------------
 
 
@@ -300,7 +319,7 @@ async def test_a_ticket_opens_one_stream(server: Server) -> None:
 async def test_a_token_that_ends_ends_the_stream(server: Server) -> None:
     """Failure catalogue U03, while it streams and while it is idle."""
     async with serving(server, auth=JWT) as world:
-        ends_at = time.time() + 3
+        ends_at = int(time.time()) + 3
         headers = {"Authorization": f"Bearer {token(exp=ends_at)}"}
         async with (
             streaming(world.url, EVENTS, headers) as idle,

@@ -260,6 +260,30 @@ async def test_a_connect_waits_for_its_turn_and_not_for_ever() -> None:
         (await first).end("lost")
 
 
+async def test_who_comes_back_is_let_in_before_who_is_new() -> None:
+    async with door(max_handshakes=1) as (it, door_, records):
+        records.gate = asyncio.Event()
+        first = it.owner.start("first", door_.enter(REQUEST, EVERYBODY))
+        await settle()
+        order: list[str] = []
+
+        async def enter(name: str, request: ConnectRequest) -> None:
+            visit = await door_.enter(request, EVERYBODY)
+            order.append(name)
+            visit.end("lost")
+
+        new = it.owner.start("new", enter("new", dataclasses.replace(REQUEST, client=ClientId("new"))))
+        await settle()
+        returning = dataclasses.replace(REQUEST, client=ClientId("back"), retry_count=1)
+        back = it.owner.start("back", enter("back", returning))
+        await settle()
+        records.gate.set()
+        (await first).end("lost")
+        await asyncio.gather(new, back)
+
+        assert order == ["back", "new"]
+
+
 async def test_the_probe_decides_the_same_and_claims_nothing() -> None:
     async with door() as (it, door_, _):
         owner_only = Principal(Tenant("default"), UserId("u1"), frozenset({Scope.SUBSCRIBE}), None)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway.core.pacing import LONGEST_SECONDS, Pacing
 from gateway.core.rhythm import RhythmListener, rhythm_notice
 from gateway.domain.streams.tempo import Rhythm
 from gateway.domain.wire.bus import decode_fields
@@ -41,6 +42,20 @@ async def test_who_does_not_read_is_spared() -> None:
         await settle()
 
         assert not [frame for frame in link.frames if frame["payload"]["kind"] == "rhythm"]
+
+
+async def test_who_comes_again_and_again_has_better_things_to_do() -> None:
+    """A13: until it has been live for a while."""
+    async with stage() as it:
+        connection, link = await it.connect()
+        connection.wants_rhythm, connection.pacing = True, Pacing(it.now[0])
+        tell(it)
+        before = link.kinds()
+        it.now[0] += LONGEST_SECONDS
+        tell(it)
+        await settle()
+
+        assert (before, link.kinds()) == (["welcome"], ["welcome", "rhythm"])
 
 
 async def test_a_session_without_connections_is_nothing_new() -> None:
