@@ -33,9 +33,11 @@ class Sum:
     """Over all fit seconds."""
 
     sent: int = 0
-    frames: int = 0
     cpu_seconds: list[float] = field(default_factory=list)
     """Of each server."""
+    all_sent: int = 0
+    all_frames: int = 0
+    """In unfit seconds, too."""
     p50_ms: float = 0.0
     p99_ms: float = 0.0
 
@@ -47,6 +49,7 @@ def measure(run: Run, rate: float, seconds: float, *, may_be_late: bool = False)
     """
     total, wanted, tried = Sum(cpu_seconds=[0.0] * len(run.servers)), round(seconds / WINDOW_SECONDS), 0
     fit, reasons = 0, Counter[str]()
+    time.sleep(SETTLE_SECONDS)
     run.clients.ask(do="forget")
     while fit < wanted and tried < wanted * PATIENCE:
         tried += 1
@@ -58,12 +61,13 @@ def measure(run: Run, rate: float, seconds: float, *, may_be_late: bool = False)
         arrived = run.clients.ask(do="forget" if reason else "keep")
         if report.get("failed") or arrived["closed"]:
             raise RuntimeError(f"the load was not delivered: {report}, {arrived}")
+        total.all_sent += report["sent"]
+        total.all_frames += arrived["frames"]
         if reason:
             reasons[reason] += 1
             continue
         fit += 1
         total.sent += report["sent"]
-        total.frames += arrived["frames"]
         for place, pid in enumerate(run.servers):
             total.cpu_seconds[place] += used((pid,)) - before[place]
     if fit < wanted:
