@@ -161,13 +161,10 @@ class InputQueue:
     # ---- inside ------------------------------------------------------------------------------------------------
 
     def _go_on_from(self, expected: int) -> None:
-        """The gateway takes `expected` next: numbers from there on are given anew, unless it has them still to come."""
-        first = next((entry.seq for entry in self._entries if entry.seq is not None), None)
-        if first is not None and first < expected:
-            return
+        """The gateway takes `expected` next: numbers from there on are given anew, without a hole."""
         number = expected
         for entry in self._entries:
-            if entry.seq is not None:
+            if entry.seq is not None and entry.seq >= expected:
                 entry.is_sent = entry.is_sent and entry.seq == number
                 entry.seq = number
                 number += 1
