@@ -49,6 +49,9 @@ async def read_body(request: web.Request, max_bytes: int) -> bytes:
                 body = await request.read()
     except TimeoutError:
         raise RelayError(ErrorCode.BAD_REQUEST, f"the body did not come within {BODY_SECONDS:g} s") from None
+    except ConnectionResetError:
+        # Nobody will read this, and a client that left is no fault of the gateway that would be logged as one.
+        raise RelayError(ErrorCode.BAD_REQUEST, "the connection ended before the body did") from None
     if len(body) > max_bytes:
         raise _too_large(len(body), max_bytes)
     return body

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from loadtest.processes import DidNotEnd, DidNotStart
 from loadtest.publisher import PublishFailed
-from sdk.conformance.drivers import Driver, Program
+from sdk.conformance.drivers import ROOT, Driver, Program
 from sdk.conformance.real.faults import FAULTS
 from sdk.conformance.real.scene import Scene
 from sdk.conformance.witness import Failed
 
 TRANSCRIPT_LINES = 40
 FAULT_SECONDS = 150.0
+KEPT = ROOT / "build" / "conformance"
 
 
 def chosen_faults(patterns: Sequence[str]) -> list[str]:
@@ -34,7 +35,9 @@ async def run_real(program: Program, wanted: Sequence[str], seed: int, *, is_ver
                 seconds = time.monotonic() - began
                 if problem is not None:
                     failed += 1
-                    print(f"{program.name}: FAILED: real: {name}: {problem}", *transcript, sep="\n    ", flush=True)
+                    shown = transcript[-TRANSCRIPT_LINES:]
+                    print(f"{program.name}: FAILED: real: {name}: {problem}", *shown, sep="\n    ", flush=True)
+                    _keep(f"{program.name}-{name}", problem, transcript)
                     if driver.stderr:
                         print(f"    the driver's stderr:\n{driver.tail()}", flush=True)
                 elif is_verbose:
@@ -49,12 +52,20 @@ async def _one(driver: Driver, name: str, seed: int, folder: Path) -> tuple[str 
             await FAULTS[name](scene)
             await scene.judge()
     except Failed as exc:
-        return str(exc), scene.transcript[-TRANSCRIPT_LINES:]
+        return str(exc), scene.transcript
     except ExceptionGroup as group:
-        return "; ".join(repr(exc) for exc in group.exceptions), scene.transcript[-TRANSCRIPT_LINES:]
+        return "; ".join(repr(exc) for exc in group.exceptions), scene.transcript
     except (DidNotStart, DidNotEnd, PublishFailed, TimeoutError) as exc:
-        return repr(exc), scene.transcript[-TRANSCRIPT_LINES:]
+        return repr(exc), scene.transcript
     return None, []
+
+
+def _keep(name: str, problem: str, transcript: Sequence[str]) -> None:
+    """The whole transcript, for who wants to know what one of the readers did."""
+    path = KEPT / f"{name}.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join([problem, *transcript, ""]), encoding="utf-8")
+    print(f"    all of it: {path.relative_to(ROOT)}", flush=True)
 
 
 __all__ = ["chosen_faults", "run_real"]
