@@ -10,9 +10,10 @@ _CARRIED_SECONDS = 20.0
 
 
 class CuttingProxy:
-    """`target` may be changed at any time; None: nobody is there. `limits`: bytes after which to cut; None: never."""
+    """`rng` and `limits` say after how many bytes each link is cut; None: none is. `target` may be changed at any time;
+    None: nobody is there."""
 
-    def __init__(self, target_url: str, rng: random.Random, limits: tuple[int, int] | None) -> None:
+    def __init__(self, target_url: str, rng: random.Random | None, limits: tuple[int, int] | None) -> None:
         self.target: str | None = target_url
         self.limits = limits
         self.cuts = 0
@@ -34,6 +35,10 @@ class CuttingProxy:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    def cut_all(self) -> None:
+        for link in list(self._links):
+            link.cancel()
 
     async def carried(self, count: int) -> None:
         """Waits until so many bytes have gone to readers."""
@@ -62,7 +67,7 @@ class CuttingProxy:
         source: asyncio.StreamReader,
         upstream: asyncio.StreamWriter,
     ) -> None:
-        left = None if self.limits is None else self._rng.randint(*self.limits)
+        left = None if self.limits is None or self._rng is None else self._rng.randint(*self.limits)
         requests = asyncio.create_task(_pump(reader, upstream))
         try:
             while data := await source.read(65_536):
