@@ -32,6 +32,8 @@ MAX_AT_ONCE: Final = 32
 """Histories that are read at once; each holds its whole answer."""
 WAIT_SECONDS: Final = 5.0
 """For a turn; then the client is better off elsewhere."""
+READ_SECONDS: Final = 20.0
+"""For an answer: recoveries may hold the budget, or Redis be slow."""
 ANSWER_BYTES: Final = 1024 * 1024
 """No further page of the log is read above it. The texts of runs that left the log come whole before it."""
 _STEPS: Final = 10_000
@@ -104,7 +106,10 @@ class History:
         except TimeoutError:
             raise RelayError(ErrorCode.BUSY, "too many clients are reading, try again") from None
         try:
-            answer = await _Reading(self, ref, principal, asked).run()
+            async with asyncio.timeout(READ_SECONDS):
+                answer = await _Reading(self, ref, principal, asked).run()
+        except TimeoutError:
+            raise RelayError(ErrorCode.BUSY, "too much is being read, try again") from None
         except NoSession:
             raise not_found() from None
         finally:

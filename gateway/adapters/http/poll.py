@@ -61,7 +61,8 @@ class PollEndpoint:
             await visit.leave(reason)
         finally:
             self._admission.door.leave()
-        self._admission.measures.reads["poll"] += 1
+        if reason == "answered":
+            self._admission.measures.reads["poll"] += 1
         cursor = link.cursor or (None if asked.cursor is None else str(asked.cursor))
         seq = int(cursor.rpartition(".")[2]) if cursor is not None else head
         body = messages_body(

@@ -21,6 +21,8 @@ _TCP_INFO: Final = getattr(socket, "TCP_INFO", None)
 _TCP_USER_TIMEOUT: Final = getattr(socket, "TCP_USER_TIMEOUT", None)
 _last_ack_recv = Struct("=56xI").unpack
 """struct tcp_info: tcpi_last_ack_recv, ms since the peer's kernel last acknowledged anything."""
+_TICK_MS: Final = 20
+"""The kernel counts in ticks of up to 10 ms, rounded twice: what answers within one would seem older than its cause."""
 
 
 class _Later(msgspec.Struct):
@@ -113,7 +115,7 @@ class SseLink:
             (milliseconds,) = _last_ack_recv(info)
         except (OSError, ValueError):
             return None
-        return float(milliseconds) / 1000
+        return max(0.0, float(milliseconds - _TICK_MS)) / 1000
 
     def close(self, code: CloseCode, reason: str) -> None:
         """Only the first call counts. The response ends within the close time-out."""
