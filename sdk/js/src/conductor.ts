@@ -146,7 +146,7 @@ export class Conductor implements ConnectionOwner {
     this._isBusy = false;
     this._credentials.accepted(connection.token);
     if (connection.name !== this._ladder.channel) this._ladder.moveTo(connection.name);
-    this._planClimb(this._ladder.climbDelayMs());
+    if (old?.name !== connection.name) this._planClimb(this._ladder.climbDelayMs());
     if (old !== null) this._letGo(old);
     this._cause = "";
     this._showState();

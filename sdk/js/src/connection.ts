@@ -95,11 +95,11 @@ export class Connection implements ChannelSink, Source {
   }
 
   sampleOften(isOften: boolean): void {
-    if (this._pulse) this._pulse.isSampledOften = isOften;
+    this._pulse?.sampleOften(isOften);
   }
 
   streaming(isStreaming: boolean): void {
-    if (this._pulse) this._pulse.isStreaming = isStreaming;
+    this._pulse?.streaming(isStreaming);
   }
 
   /** Let go of it: whatever its transport does later is not heard. */

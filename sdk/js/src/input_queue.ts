@@ -29,6 +29,8 @@ interface Entry {
 export interface InputSink {
   /** Hand it to the connection; false when there is none. Its answer comes by `accepted` or `refused`. */
   send(seq: number, payload: JsonObject): boolean;
+  /** Else one at a time: its answer is waited for. */
+  isDuplex(): boolean;
   keep(inputs: readonly SavedInput[]): Promise<void>;
   status(event: InputEvent): void;
 }
@@ -58,29 +60,23 @@ export class InputQueue {
 
   /** From an earlier life of this page: sent again under the same numbers. */
   restore(inputs: readonly SavedInput[]): void {
-    const restored = inputs.map(({ seq, payload }) =>
-      entryOf(
-        seq,
-        payload,
-        () => undefined,
-        () => undefined,
-      ),
-    );
+    const restored = inputs.map(({ seq, payload }) => entryOf(payload, seq));
     this._entries = [...restored, ...this._entries];
     this._bytes += restored.reduce((sum, entry) => sum + entry.bytes, 0);
   }
 
   /** Settles when the gateway has it for good, or never will. */
   add(payload: JsonObject): Promise<JsonObject> {
-    return new Promise((resolve, reject) => {
-      const entry = entryOf(null, payload, resolve, reject);
-      const problem = this._problemOf(entry);
-      if (problem !== null) return reject(problem);
-      this._entries.push(entry);
-      this._bytes += entry.bytes;
-      this._tell(entry, "queued");
-      void this._pump();
-    });
+    const entry = entryOf(payload);
+    const problem = this._problemOf(entry);
+    if (problem !== null) return Promise.reject(problem);
+    const promise = new Promise<JsonObject>((resolve, reject) => Object.assign(entry, { resolve, reject }));
+    promise.catch(none); // who does not wait for it learns of a failure by the event
+    this._entries.push(entry);
+    this._bytes += entry.bytes;
+    this._tell(entry, "queued");
+    void this._pump();
+    return promise;
   }
 
   /** A connection is live. Whatever is not settled is sent again. */
@@ -190,7 +186,7 @@ export class InputQueue {
 
   private _sendDue(): void {
     if (!this._isOnline || this._isClosed || this._cancelPause !== null) return;
-    for (const entry of this._entries.slice(0, WINDOW)) {
+    for (const entry of this._entries.slice(0, this._sink.isDuplex() ? WINDOW : 1)) {
       if (entry.isSent || entry.seq === null) continue;
       if (!this._sink.send(entry.seq, entry.payload)) return;
       entry.isSent = true;
@@ -248,11 +244,8 @@ export class InputQueue {
   }
 }
 
-function entryOf(
-  seq: number | null,
-  payload: JsonObject,
-  resolve: (value: JsonObject) => void,
-  reject: (error: RelayError) => void,
-): Entry {
-  return { seq, payload, bytes: utf8Length(JSON.stringify(payload)), isSent: false, resolve, reject };
+const none = (): void => undefined;
+
+function entryOf(payload: JsonObject, seq: number | null = null): Entry {
+  return { seq, payload, bytes: utf8Length(JSON.stringify(payload)), isSent: false, resolve: none, reject: none };
 }

@@ -32,9 +32,8 @@ export interface PulseTiming {
 
 /** Of one connection, from its welcome on. One timer. */
 export class Pulse {
-  isSampledOften = false;
-  /** In the middle of a run silence is suspicious sooner. */
-  isStreaming = false;
+  private _isSampledOften = false;
+  private _isStreaming = false;
   private _heardAt: number;
   private _sentAt: number;
   private _askedAt: number | null = null;
@@ -71,6 +70,20 @@ export class Pulse {
     const askedAt = this._askedAt;
     this._askedAt = null;
     this._sink.rtt(this._platform.now() - askedAt);
+    this._schedule();
+  }
+
+  sampleOften(isOften: boolean): void {
+    if (isOften === this._isSampledOften) return;
+    this._isSampledOften = isOften;
+    this._schedule();
+  }
+
+  /** In the middle of a run silence is suspicious sooner. */
+  streaming(isStreaming: boolean): void {
+    if (isStreaming === this._isStreaming) return;
+    this._isStreaming = isStreaming;
+    this._schedule();
   }
 
   /** Ask now. */
@@ -107,14 +120,14 @@ export class Pulse {
     const { probeTimeoutMs, heartbeatMs, keepAliveMs, runQuietMs } = this._timing;
     if (!this._isDuplex) return this._heardAt + this._silenceMs;
     if (this._askedAt !== null) return this._askedAt + probeTimeoutMs;
-    let due = this._heardAt + (this.isStreaming ? Math.min(runQuietMs, heartbeatMs) : heartbeatMs);
+    let due = this._heardAt + (this._isStreaming ? Math.min(runQuietMs, heartbeatMs) : heartbeatMs);
     if (keepAliveMs !== null) due = Math.min(due, this._sentAt + keepAliveMs);
     if (this._heardAt > this._lastAskedAt) due = Math.min(due, this._lastAskedAt + this._sampleMs);
     return due;
   }
 
   private get _sampleMs(): number {
-    return this.isSampledOften ? SAMPLE_BAD_MS : SAMPLE_MS;
+    return this._isSampledOften ? SAMPLE_BAD_MS : SAMPLE_MS;
   }
 
   private get _silenceMs(): number {

@@ -13,7 +13,6 @@ const RETRY_MS = 500;
 const ID_BYTES = 8;
 
 interface Pending {
-  readonly id: string;
   readonly payload: JsonObject;
   resolve(accepted: JsonObject): void;
   reject(error: RelayError): void;
@@ -37,13 +36,15 @@ export class Requests {
   ask(kind: string, fields: JsonObject): Promise<JsonObject> {
     if (kind === "pause" || kind === "resume") this.isPaused = kind === "pause";
     if (kind === "resume") this._goOn();
-    return new Promise((resolve, reject) => {
-      if (this._isClosed) return reject(new ClosedError("the session is closed"));
-      if (this._pending.size >= MAX_PENDING) return reject(new QueueFullError("too many requests wait for an answer"));
-      const id = this._platform.randomHex(ID_BYTES);
-      this._pending.set(id, { id, payload: { kind, ...fields, id }, resolve, reject });
-      this._say(id);
+    if (this._isClosed) return Promise.reject(new ClosedError("the session is closed"));
+    if (this._pending.size >= MAX_PENDING) return Promise.reject(new QueueFullError("too many requests wait"));
+    const id = this._platform.randomHex(ID_BYTES);
+    const promise = new Promise<JsonObject>((resolve, reject) => {
+      this._pending.set(id, { payload: { kind, ...fields, id }, resolve, reject });
     });
+    promise.catch(() => undefined); // nobody has to wait for it
+    this._say(id);
+    return promise;
   }
 
   /** Until nothing is paused; for what is paused by not asking for more. */

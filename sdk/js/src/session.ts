@@ -117,6 +117,7 @@ export class Session implements AsyncIterable<Message> {
     this._requests = new Requests(platform, (id, payload) => this._uplink.control(id, payload));
     this._queue = new InputQueue(platform, settings.queueItems, settings.queueBytes, {
       send: (seq, payload) => this._uplink.input(seq, payload),
+      isDuplex: () => this._conductor.current?.isDuplex === true,
       keep: (inputs) => this._keeper.keepInputs(inputs),
       status: (event) => this._emitter.emit("input", event),
     });
@@ -224,12 +225,15 @@ export class Session implements AsyncIterable<Message> {
   }
 
   /** End the run: when this resolves, no more of its text comes. `seen`: what was on screen; default: what was taken. */
-  async interrupt(run: string, seen?: { readonly seq: number; readonly at: number }): Promise<JsonObject> {
+  interrupt(run: string, seen?: { readonly seq: number; readonly at: number }): Promise<JsonObject> {
     const position = this._delivery.cursor;
     const own = position && { seq: parseCursor(position).seq, at: this._texts.runs.get(run)?.text.length ?? 0 };
     const told = seen ?? own;
-    const accepted = await this._requests.ask("interrupt", told ? { run, seen: { ...told } } : { run });
-    this._delivery.silence(run);
+    const accepted = this._requests.ask("interrupt", told ? { run, seen: { ...told } } : { run });
+    accepted.then(
+      () => this._delivery.silence(run),
+      () => undefined,
+    );
     return accepted;
   }
 

@@ -7,7 +7,8 @@ import type { Frame, JsonObject } from "./messages.js";
 import { numberOf, objectOf, textOf } from "./messages.js";
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+/** A byte-order mark is text like any other. */
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** Of one text; of what is longer only the end is kept, and its digest cannot be compared. */
 const MAX_TEXT_BYTES = 16 * 1024 * 1024;
