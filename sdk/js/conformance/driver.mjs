@@ -1,7 +1,7 @@
 // The SDK under the conformance runner: JSON lines in, JSON lines out; many sessions at once, each named by `s`.
 // Runs on the built package (dist/), as an application would.
 import { createHash } from "node:crypto";
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { connect, defaultPlatform } from "../dist/esm/index.js";
 
@@ -50,9 +50,11 @@ function lockFile(store, name) {
   return () => rmSync(path, { force: true });
 }
 
+/** One that was killed and that nobody has waited for yet is dead. */
 function isAlive(pid) {
   try {
-    return process.kill(pid, 0);
+    process.kill(pid, 0);
+    return !existsSync(`/proc/${pid}/stat`) || !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
   } catch {
     return false;
   }
