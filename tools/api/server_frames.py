@@ -31,14 +31,16 @@ class Welcome(Frame, tag="welcome"):
 
 
 class Gap(Frame, tag="gap"):
-    """Messages first..last cannot be delivered. With `epoch_changed`: each retained run's length that still counts;
-    cut your texts to it, and drop runs that are not named."""
+    """Messages first..last cannot be delivered. With `epoch_changed`: each retained run's length that still counts, of its
+    text (`runs`) and its thinking (`thinking`: none where it is not named); cut yours to it, and drop runs that `runs`
+    does not name."""
 
     first: int
     last: int
     reason: Literal["evicted", "epoch_changed", "ahead", "unknown_session"]
     cursor: Position
     runs: dict[str, int] | UnsetType = UNSET
+    thinking: dict[str, int] | UnsetType = UNSET
 
 
 class Forked(Frame, tag="forked"):

@@ -208,15 +208,17 @@ class RunTexts:
             for run in self.runs.values():
                 run.has_gap = True
             return  # the next delta's `at` shows what is missing
-        # Another life or stretch of the log: `runs` names what is still true at its base.
-        lengths = frame.payload.get("runs") if reason == "epoch_changed" else {}
-        lengths = lengths if isinstance(lengths, dict) else {}
+        # Another life or stretch of the log: what is still true at its base.
+        lengths = _lengths(frame, "runs") or {}
+        thinking = _lengths(frame, "thinking")
         for name, run in self.runs.items():
             length = lengths.get(name)
-            run.text.cut(length if isinstance(length, int) else 0)
-            run.reasoning.is_cut_by_next = length is not None
+            run.text.cut(length or 0)
+            if length is None or thinking is not None:
+                run.reasoning.cut((thinking or {}).get(name, 0))
+            else:
+                run.reasoning.is_cut_by_next = True  # a gateway of before does not say
             if length is None:
-                run.reasoning.cut(0)
                 run.reason = None
                 run.has_gap = True
 
@@ -226,6 +228,14 @@ class RunTexts:
             del self.runs[name]
         while len(self.runs) > _OPEN_RUNS_KEPT:
             del self.runs[next(iter(self.runs))]
+
+
+def _lengths(gap: Frame, name: str) -> dict[str, int] | None:
+    """Run -> bytes; None: the gap does not say."""
+    given = gap.payload.get(name) if gap.payload.get("reason") == "epoch_changed" else None
+    if not isinstance(given, dict):
+        return None
+    return {run: length for run, length in given.items() if isinstance(length, int)}
 
 
 def _equals(text: RunText, told: dict[str, Any]) -> bool | None:

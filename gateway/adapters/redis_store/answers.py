@@ -186,8 +186,14 @@ def read_log(epoch: bytes, forks: bytes, head: bytes, lost: bytes, void: bytes) 
 
 def _fork(line: bytes) -> Fork:
     ident, base, *runs = line.split(b"\t")
-    lengths = {runs[place].decode(): int(runs[place + 1]) for place in range(0, len(runs), 2)}
-    return Fork(ident.decode(), int(base), lengths)
+    texts: dict[str, int] = {}
+    thinking: dict[str, int] = {}
+    for place in range(0, len(runs), 2):
+        run, (text, _, thought) = runs[place].decode(), runs[place + 1].partition(b" ")
+        texts[run] = int(text)
+        if thought:
+            thinking[run] = int(thought)
+    return Fork(ident.decode(), int(base), texts, thinking)
 
 
 def _entries(stored: Sequence[Sequence[Any]]) -> tuple[LogEntry, ...]:

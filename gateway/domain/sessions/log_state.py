@@ -7,11 +7,13 @@ from gateway.domain.wire.cursor import Cursor, Line
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """One stretch of an epoch, opened when the head was `base`. `runs`: retained run -> its text's bytes at `base`."""
+    """One stretch of an epoch, opened when the head was `base`. `runs`: retained run -> its text's bytes at `base`;
+    `thinking`: the same of their reasoning, of those that have any."""
 
     id: str
     base: int
     runs: dict[str, int] = field(default_factory=dict)
+    thinking: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

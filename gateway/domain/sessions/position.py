@@ -4,7 +4,7 @@ Pure, and the only place that decides it: claims, pages, repairs and re-claims a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gateway.domain.sessions.log_state import LogState
@@ -30,6 +30,8 @@ class Gap:
     position: int
     runs: Mapping[str, int] | None = None
     """Only with `epoch_changed`: each retained run's text length at the base."""
+    thinking: Mapping[str, int] = field(default_factory=dict)
+    """With `runs`: the same of their reasoning; one that is not named has none."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.first <= self.last:
@@ -69,7 +71,9 @@ def judge(cursor: Cursor, log: LogState) -> Verdict:
             if cursor.seq <= follower.base:
                 return _settled(cursor.seq, log, forked=follower.base)
             base = follower.base
-            return _settled(base, log, Gap(base + 1, cursor.seq, GapReason.EPOCH_CHANGED, base, follower.runs))
+            runs, thinking = follower.runs, follower.thinking
+            lost = Gap(base + 1, cursor.seq, GapReason.EPOCH_CHANGED, base, runs, thinking)
+            return _settled(base, log, lost)
     return _lost_all(cursor.seq, log, GapReason.EPOCH_CHANGED, {})
 
 
@@ -89,6 +93,7 @@ def hole(position: int, last: int) -> Gap:
 
 
 def _lost_all(seq: int, log: LogState, reason: GapReason, runs: Mapping[str, int] | None) -> Verdict:
+    """`runs`: none is left, or None where that is not said."""
     return _settled(0, log, Gap(1, seq, reason, 0, runs) if seq else None)
 
 

@@ -40,6 +40,7 @@ def gap_payload(gap: Gap, cursor: Cursor) -> dict[str, Any]:
     payload = {"kind": "gap", "first": gap.first, "last": gap.last, "reason": gap.reason, "cursor": str(cursor)}
     if gap.runs is not None:
         payload["runs"] = dict(gap.runs)
+        payload["thinking"] = dict(gap.thinking)
     return payload
 
 

@@ -14,13 +14,15 @@ local function fork_nonce(nonces)
   return string.sub(nonces, 11, 18)
 end
 
--- `forks` has one line a fork: id, base, then name and text length of every retained run; tabs between; oldest first.
+-- `forks` has one line a fork: id, base, then of every retained run its name, and its text length and, where it has thinking, a
+-- space and that length; tabs between; oldest first.
 local function open_fork(meta, incarnation, nonces)
   local stored = redis.call('HMGET', meta, 'forks', 'log', 'epoch', 'runs')
   local fork = { fork_nonce(nonces), (log_state(stored[2])) }
   for run in string.gmatch(stored[4] or '', '[^\n]+') do
     fork[#fork + 1] = run
-    fork[#fork + 1] = string.match(redis.call('HGET', meta, 'r:' .. run), '^%a %d+ %d+ (%d+)')
+    local text, thinking = string.match(redis.call('HGET', meta, 'r:' .. run), '^%a %d+ %d+ (%d+) %d+ %d+ (%d+)')
+    fork[#fork + 1] = thinking == '0' and text or text .. ' ' .. thinking
   end
   local forks = stored[1]
   local _, newlines = string.gsub(forks, '\n', '')

@@ -107,6 +107,23 @@ def test_reasoning_goes_on_where_the_log_does_after_lost_writes() -> None:
     assert [change.text for change in changes if isinstance(change, Shown)] == ["hm", " lost", " other", "!", "t"]
 
 
+def test_a_gap_that_names_the_thinking_cuts_it_at_once() -> None:
+    """Also where nothing more of it comes; what is not named has none."""
+    texts = RunTexts()
+
+    apply(
+        texts,
+        start(1),
+        thinking(2, "hm", 0),
+        thinking(3, " lost", 2),
+        gap(3, 3, "epoch_changed", "e1.f2.2", runs={"r": 0}, thinking={"r": 2}),
+    )
+    kept = texts.runs["r"].reasoning.value()
+    apply(texts, gap(2, 2, "epoch_changed", "e1.f3.1", runs={"r": 0}, thinking={}))
+
+    assert (kept, texts.runs["r"].reasoning.value()) == ("hm", "")
+
+
 def test_reasoning_that_was_never_received_is_no_difference() -> None:
     joined_late = apply(RunTexts(), delta(9, "text", 0), end(10, "text", reasoning="hm"))
     evicted = apply(

@@ -21,7 +21,11 @@ def one_fork(head: int = 500, lost: int = 400, void: int = 300) -> LogState:
 
 def forked(head: int = 120, lost: int = 0, void: int = 0) -> LogState:
     return LogState(
-        "e1", (Fork("f1", 0), Fork("f2", 100, {"r1": 40}), Fork("f3", 110, {"r1": 44, "r2": 7})), head, lost, void
+        "e1",
+        (Fork("f1", 0), Fork("f2", 100, {"r1": 40}), Fork("f3", 110, {"r1": 44, "r2": 7}, {"r2": 3})),
+        head,
+        lost,
+        void,
     )
 
 
@@ -52,7 +56,7 @@ def test_the_boundaries_of_a_trimmed_log(seq: int, expected: Verdict) -> None:
         ("f1", 107, Verdict(100, Gap(101, 107, CHANGED, 100, {"r1": 40}))),
         ("f2", 100, Verdict(100, forked=110)),
         ("f2", 110, Verdict(110, forked=110)),
-        ("f2", 111, Verdict(110, Gap(111, 111, CHANGED, 110, {"r1": 44, "r2": 7}))),
+        ("f2", 111, Verdict(110, Gap(111, 111, CHANGED, 110, {"r1": 44, "r2": 7}, {"r2": 3}))),
         ("f3", 120, Verdict(120)),
         ("f3", 121, Verdict(0, Gap(121, 121, AHEAD, 0))),
         ("nobody", 5, Verdict(0, Gap(1, 5, CHANGED, 0, {}))),

@@ -42,7 +42,8 @@ def test_a_gap_names_runs_only_after_a_fork() -> None:
         "reason": "evicted",
         "cursor": "e.f.9",
     }
-    assert gap_payload(Gap(3, 9, GapReason.EPOCH_CHANGED, 2, {"r": 4}), cursor)["runs"] == {"r": 4}
+    told = gap_payload(Gap(3, 9, GapReason.EPOCH_CHANGED, 2, {"r": 4, "s": 1}, {"r": 2}), cursor)
+    assert (told["runs"], told["thinking"]) == ({"r": 4, "s": 1}, {"r": 2})
 
 
 def test_forked_names_cursor_and_base() -> None:
