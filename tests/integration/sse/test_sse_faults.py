@@ -7,7 +7,7 @@ import socket
 import struct
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -108,6 +108,52 @@ async def test_a_drain_gives_each_browser_its_slot_and_none_misses_anything(stag
     slots = [source.retries_ms[0] for source in sources]
     assert all(slot is not None and 1 <= slot <= 2_000 for slot in slots)
     assert len(set(slots)) > len(slots) // 2
+
+
+async def test_a_hundred_reconnects_at_random_moments_leave_no_seam(stage: Stage) -> None:
+    """Failure catalogue R20: replay and live join exactly, at whatever gateway, while 300 messages a second come."""
+    gateways = await stage.start_gateways(2, stage.server().url)
+    publisher = stage.publisher(gateways, "s")
+    seqs: list[int] = []
+    last_id = ""
+    async with stage.flow(publisher, per_second=300):
+        for number in range(100):
+            headers = {"Last-Event-ID": last_id} if last_id else {}
+            async with streaming(gateways[number % 2].url, EVENTS + "&from=start", headers) as stream:
+                await stream.event("welcome")
+                with suppress(TimeoutError):
+                    await stream.to_end(stage.rng.uniform(0, 0.1))
+            seqs += stream.seqs
+            last_id = stream.events[-1].last_id or last_id
+            assert not stream.named("gap")
+    async with streaming(gateways[0].url, EVENTS, {"Last-Event-ID": last_id}) as stream:
+        await stream.event("welcome")
+        if publisher.ledger.head > (seqs or [0])[-1]:
+            await stream.until_seq(publisher.ledger.head)
+
+    assert seqs + stream.seqs == list(range(1, publisher.ledger.head + 1))
+
+
+async def test_a_client_spread_over_three_gateways_needs_no_stickiness(stage: Stage) -> None:
+    """Failure catalogue K14: the stream at one, what the user says at the second, the next stream at the third."""
+    one, two, three = await stage.start_gateways(3, stage.server().url)
+    publisher = stage.publisher([two], "s")
+    async with streaming(one.url, EVENTS) as stream:
+        welcome = await stream.event("welcome")
+        await publisher.publish({"kind": "run_start", "run": "r"}, delta("r", stage.rng, 3))
+        await stream.until_seq(2)
+    said = {"client": "me", "seq": welcome.json["payload"]["input_seq"] + 1, "payload": {"text": "Stop, please"}}
+    accepted = await ask_once(two.url, "POST", "/v1/sessions/s/input", said)
+    repeated = await ask_once(three.url, "POST", "/v1/sessions/s/input", said)
+    interrupt = {"client": "me", "kind": "interrupt", "run": "r", "seen": {"seq": 2, "at": 1}}
+    interrupted = await ask_once(two.url, "POST", "/v1/sessions/s/control", interrupt)
+    async with streaming(three.url, EVENTS, {"Last-Event-ID": stream.events[-1].last_id}) as stream:
+        await stream.until(lambda it: [event for event in it.events if '"run_end"' in event.data])
+
+    assert [answer.status for answer in (accepted, repeated, interrupted)] == [200, 200, 200]
+    assert repeated.json()["repeat"]
+    assert stream.seqs[0] == 3
+    assert (await ask_once(one.url, "GET", "/v1/sessions/s/messages?limit=1")).status == 200
 
 
 # ---- readers that are slow, or gone ---------------------------------------------------------------------------------
