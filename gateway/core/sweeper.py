@@ -27,6 +27,8 @@ SESSIONS_A_SHARD: Final = 64
 HURRIED_PASSES: Final = 20
 """That follow at once; then there is a pause all the same."""
 SWEEPS_AT_ONCE: Final = 16
+FAILED_AGAIN_MS: Final = 2_000
+"""A session whose sweep failed goes behind the others of its shard: those that always fail must not keep them out."""
 
 
 class Preference(Protocol):
@@ -94,13 +96,13 @@ class Sweeper:
         return dues, len(dues) >= SESSIONS_A_SHARD
 
     async def _sweep_some(self, dues: Sequence[Due]) -> bool:
-        """False: none of them worked. One that does not must not keep the others waiting."""
+        """False: Redis answered for none of them. One that does not work must not keep the others waiting."""
         async with asyncio.TaskGroup() as group:
             sweeps = [group.create_task(self._sweep(due)) for due in dues]
         return any(sweep.result() for sweep in sweeps)
 
     async def _sweep(self, due: Due) -> bool:
-        """False: it failed, and its entry is still there. An entry whose state is not there yet is kept by `settle`."""
+        """False: its entry is as it was. An entry whose state is not there yet is kept by `settle`."""
         try:
             session = ref_of_key(due.session)
         except ValueError:
@@ -110,7 +112,7 @@ class Sweeper:
             result = await self._exchange.sweep(session)
         except StoreUnavailable as exc:
             self._note_failure(exc.reason)
-            return False
+            return await self._settle(due, FAILED_AGAIN_MS)
         self._tell(session, result)
         return await self._settle(due, result.next_in_ms if result.found else None)
 
