@@ -229,12 +229,15 @@ class RunTexts:
                 run.has_gap = True
             return  # the next delta's `at` shows what is missing
         # Another life or stretch of the log: `runs` names what is still true at its base.
-        lengths = frame.payload.get("runs") if reason == "epoch_changed" else {}
-        lengths = lengths if isinstance(lengths, dict) else {}
+        lengths = _lengths(frame, "runs") if reason == "epoch_changed" else {}
+        thinking = _lengths(frame, "thinking")
         for name, run in self.runs.items():
             length = lengths.get(name)
-            run.text.cut(length if isinstance(length, int) else 0)
-            run.reasoning.is_cut_by_next = length is not None
+            run.text.cut(length or 0)
+            if "thinking" in frame.payload:
+                run.reasoning.cut(thinking.get(name, 0))
+            else:
+                run.reasoning.is_cut_by_next = length is not None
             if length is None:
                 run.reasoning.cut(0)
                 run.reason = None
@@ -246,6 +249,12 @@ class RunTexts:
             del self.runs[name]
         while len(self.runs) > _OPEN_RUNS_KEPT:
             del self.runs[next(iter(self.runs))]
+
+
+def _lengths(frame: Frame, name: str) -> dict[str, int]:
+    """Bytes of each run at the base of a gap."""
+    told = frame.payload.get(name)
+    return {run: size for run, size in told.items() if isinstance(size, int)} if isinstance(told, dict) else {}
 
 
 __all__ = ["ENDED_RUNS_KEPT", "MAX_TEXT_BYTES", "Change", "Run", "RunText", "RunTexts"]

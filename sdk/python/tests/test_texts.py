@@ -146,6 +146,18 @@ def test_reasoning_goes_on_where_the_log_does_after_lost_writes() -> None:
     assert verdicts(changes) == [True]
 
 
+def test_reasoning_is_cut_where_the_gap_says() -> None:
+    """The same thoughts again are shown once."""
+    changes = apply(
+        RunTexts(), start(1), thinking(2, "hm", 0), thinking(3, " yes", 2),
+        gap(3, 3, "epoch_changed", "e1.f2.2", runs={"r": 0}, thinking={"r": 2}), thinking(3, " yes.", 2),
+        delta(4, "t", 0), end(5, "t", reasoning="hm yes."),
+    )  # fmt: skip
+
+    assert verdicts(changes) == [True]
+    assert "".join(change.added for change in changes if change.is_reasoning) == "hm yes."
+
+
 def test_a_run_that_another_life_of_the_log_does_not_name_begins_anew() -> None:
     """Its old text stays shown, and only what is more comes."""
     changes = apply(
