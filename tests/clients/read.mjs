@@ -182,7 +182,7 @@ async function rerunAgUi(job, answer) {
         for (;;) {
           const { value, done } = await reader.read().catch(() => ({ done: true }));
           if (done) return controller.close();
-          const blocks = (rest + new TextDecoder("latin1").decode(value)).split("\n\n");
+          const blocks = (rest + Buffer.from(value).toString("latin1")).split("\n\n");
           rest = blocks.pop();
           for (const block of blocks) lastId = /^id: (.*)$/m.exec(block)?.[1] ?? lastId;
           if (blocks.length) return controller.enqueue(Buffer.from(`${blocks.join("\n\n")}\n\n`, "latin1"));

@@ -11,8 +11,23 @@ from multidict import CIMultiDictProxy
 from gateway.domain.wire.errors import ErrorCode, RelayError
 
 _PREFLIGHT_SECONDS = "600"
-_REQUEST_HEADERS = (
-    "Authorization, Cache-Control, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, traceparent"
+_OPENAIS = (
+    "Arch",
+    "Helper-Method",
+    "Lang",
+    "OS",
+    "Package-Version",
+    "Retry-Count",
+    "Runtime",
+    "Runtime-Version",
+    "Timeout",
+)
+"""What OpenAI's client tells of itself with each request, from a browser too (docs/dialects.md)."""
+_REQUEST_HEADERS = ", ".join(
+    [
+        "Authorization, Cache-Control, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, traceparent",
+        *(f"X-Stainless-{name}" for name in _OPENAIS),
+    ]
 )
 _LABEL = "[a-z0-9-]{1,63}"
 """As browsers write hosts: lower case, punycode."""
