@@ -29,7 +29,7 @@ SHORT_TIMES: Final = {
     "RR_DRAIN__WINDOW_SECONDS": "0.5",
     "RR_DRAIN__DEADLINE_SECONDS": "9",
     "RR_DRAIN__MARGIN_SECONDS": "3",
-    "RR_DRAIN__RETURN_SPREAD_SECONDS": "1",
+    "RR_DRAIN__OVERLAP_SECONDS": "0.2",
     "RR_LIMITS__TAKEOVERS_PER_MINUTE": "1000",
 }
 """Everything that a test would otherwise wait for. A test may override each."""

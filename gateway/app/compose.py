@@ -42,6 +42,7 @@ from gateway.core.plugged import StateKeeper, Tagging
 from gateway.core.readiness import Readiness
 from gateway.core.renewals import Renewals
 from gateway.core.revoker import Revoker
+from gateway.core.standings import Standings
 from gateway.core.subscriber import Subscriber
 from gateway.core.tasks import TaskOwner
 from gateway.core.user_push import UserPush
@@ -125,8 +126,9 @@ class Gateway:
             settings.drain,
             owner,
             clock,
-            rng,
+            standings=Standings(kept.runs),
             end_ingests=lambda seconds: self._runs.runs.drain(seconds),  # noqa: PLW0108  made later
+            take_ingests=lambda: self._runs.runs.reopen(),  # noqa: PLW0108  made later
         )
         self._renewals = Renewals(self.hub, store, self.id, settings.routes, owner, clock)
         self._heartbeats = Heartbeats(self.hub, settings.liveness, settings.auth, measures, clock, time.time)
@@ -250,6 +252,7 @@ class Gateway:
                 status.report,
                 self._runs.runs.report,
                 status.cluster,
+                self.drainer,
             ),
             rng,
         )

@@ -1,39 +1,40 @@
 """The orderly end: not ready, a slot for every client, gradual closes, no trace, all before the deadline (C7, K01-K05).
 
-Never waits for a client or for Redis beyond its deadline. Called by gateway.app on SIGTERM.
+Never waits for a client or for Redis beyond its deadline. Called by gateway.app on SIGTERM, and by the admin port,
+which may take a drain back.
 """
 
 import asyncio
-import random
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
-from gateway.core.connection import Connection
+from gateway.core.departures import Departures
 from gateway.core.hub import Hub
 from gateway.core.members import Members
+from gateway.core.standings import Standings
 from gateway.core.tasks import TaskOwner
-from gateway.domain.sessions.drain_plan import DrainSlot, plan_drain
-from gateway.domain.wire.close_codes import CloseCode
+from gateway.domain.sessions.drain_plan import DrainTimes
 from gateway.ports import Clock
 from gateway.settings import DrainSettings
 
 log = structlog.get_logger()
 
-REASON = "drain"
-HURRIED_SECONDS = 1.0
+HURRIED_SECONDS: Final = 1.0
 """After a second signal clients have so long to answer our close."""
-LEAVE_SHARE = 1 / 3
+LEAVE_SHARE: Final = 1 / 3
 """Of the margin, to release the last routes and to withdraw; the rest is for the process itself to end."""
-_LOOK_SECONDS = 0.05
+RUNS_SECONDS: Final = 0.5
+"""How often it is looked whose run has ended."""
+_LOOK_SECONDS: Final = 0.05
 
 EndIngests = Callable[[float], Coroutine[Any, Any, None]]
 """Ends open streams of producers within so many seconds."""
 
 
 class Drainer:
-    """One per gateway. `run` once; `hurry` from a second signal."""
+    """One per gateway. `run` once, at the end; `run_and_stay` and `undo` any number of times before it."""
 
     def __init__(
         self,
@@ -42,21 +43,28 @@ class Drainer:
         settings: DrainSettings,
         owner: TaskOwner,
         clock: Clock,
-        rng: random.Random,
         *,
+        standings: Standings,
         end_ingests: EndIngests | None = None,
+        take_ingests: Callable[[], None] = lambda: None,
     ) -> None:
-        """`end_ingests` is called once proxies had time to look elsewhere."""
+        """`end_ingests` is called once proxies had time to look elsewhere; `take_ingests` undoes it."""
         self._hub = hub
         self._members = members
         self._settings = settings
         self._owner = owner
         self._clock = clock
-        self._rng = rng
+        self._standings = standings
         self._end_ingests = end_ingests
-        self._hurried = asyncio.Event()
+        self._take_ingests = take_ingests
+        self._changed = asyncio.Event()
+        """Hurried or undone: whoever waits looks again."""
+        self._is_hurried = False
         self._began_at = 0.0
+        self._staying: asyncio.Task[None] | None = None
         self.is_draining = False
+        self.is_final = False
+        """The process ends after it."""
 
     def begin(self) -> None:
         """From here on nobody is let in, and readiness says so. Idempotent."""
@@ -67,27 +75,60 @@ class Drainer:
 
     def hurry(self) -> None:
         """A second signal: no more waiting, sockets are closed now; when their clients return stays spread."""
-        if not self._hurried.is_set():
+        if not self._is_hurried:
             log.info("drain_hurried", open=len(self._hub.connections))
-            self._hurried.set()
+            self._is_hurried = True
+            self._changed.set()
 
     @property
     def seconds_left(self) -> float:
         """Until the process must have ended; only while draining."""
         return max(0.0, self._began_at + self._settings.deadline_seconds - self._clock())
 
+    # ---- by an operator, who may think again -----------------------------------------------------------------------
+
+    def run_and_stay(self) -> None:
+        """Drain and go on living, ready for nobody. Idempotent."""
+        if not self.is_draining:
+            self.begin()
+            self._staying = self._owner.start("drain", self._empty())
+
+    def undo(self) -> bool:
+        """Take clients again. Those that were told to leave still may. False: the process is ending."""
+        if self.is_final:
+            return False
+        if self.is_draining:
+            self.is_draining = False
+            self._changed.set()
+            self._take_ingests()
+            self._owner.start("announce", self._members.announce())
+            log.info("drain_undone", open=len(self._hub.connections))
+        return True
+
+    # ---- the end ---------------------------------------------------------------------------------------------------
+
     async def run(self) -> None:
         """Returns when every client was told and has ended, or its time is over; a part of the margin is left."""
+        self.is_final = True
+        if self._staying is not None and not self._staying.done():
+            self._staying.cancel()  # its clients get another slot, and there is a deadline now
+        if self._staying is not None:
+            self._began_at = self._clock()
         self.begin()
-        self._owner.start("announce", self._members.announce())
-        await self._pause_until(self._began_at + self._settings.settle_seconds)
-        ending = self._start_ending_ingests()
-        await self._close_all()
-        await self._wait_for_ends()
-        if ending is not None:
-            await asyncio.wait([ending])
+        await self._empty()
         await self._leave_no_trace()
         log.info("drain_ended", left=len(self._hub.connections))
+
+    async def _empty(self) -> None:
+        self._owner.start("announce", self._members.announce())
+        await self._pause_until(self._began_at + self._settings.settle_seconds)
+        if not self.is_draining:
+            return
+        ending = self._start_ending_ingests()
+        departures = await self._close_all()
+        await self._wait_for_ends(departures)
+        if ending is not None:
+            await asyncio.wait([ending])
 
     def _start_ending_ingests(self) -> "asyncio.Task[None] | None":
         if self._end_ingests is None:
@@ -95,43 +136,52 @@ class Drainer:
         left = self.seconds_left - self._settings.margin_seconds
         return self._owner.start("end-ingests", self._end_ingests(max(0.0, left)))
 
-    async def _close_all(self) -> None:
+    async def _close_all(self) -> Departures:
         connections = [connection for connection in self._hub.connections if connection.is_open]
-        slots = self._plan(len(connections))
-        told_at = self._clock()
-        for connection, slot in zip(connections, slots, strict=True):
-            _tell(connection, slot)
-        for connection, slot in zip(connections, slots, strict=True):
-            await self._pause_until(told_at + slot.close_after_seconds)
-            connection.begin_close(CloseCode.RESTART, REASON)
+        if not self._is_hurried:
+            await self._standings.look(connection.session for connection in connections)
+        departures = Departures(connections, self._standings, self._times(), self._clock())
+        while self.is_draining:
+            now = self._clock()
+            if self._is_hurried:
+                departures.hurry(now)
+                break
+            due = departures.act(now)
+            if due is None:
+                break
+            if departures.are_in_run:
+                due = min(due, now + RUNS_SECONDS)
+            await self._pause_until(due)
+            if departures.are_in_run and self._clock() >= due:
+                await self._standings.look(departures.sessions_in_run)
+                departures.release_ended(self._clock())
+        return departures
 
-    def _plan(self, count: int) -> list[DrainSlot]:
+    def _times(self) -> DrainTimes:
         settings = self._settings
-        return plan_drain(
-            count,
+        return DrainTimes(
             pace_seconds=settings.pace_ms / 1000,
             window_seconds=settings.window_seconds,
             time_left_seconds=self.seconds_left - settings.margin_seconds,
-            return_spread_seconds=settings.return_spread_seconds,
+            overlap_seconds=settings.overlap_seconds,
+            returns_per_second=settings.returns_per_second,
         )
 
-    async def _wait_for_ends(self) -> None:
+    async def _wait_for_ends(self, departures: Departures) -> None:
         """Links end by themselves within their close time-out; nobody tells when the last one did."""
         give_up = self._began_at + self._settings.deadline_seconds - self._settings.margin_seconds
         hurried_give_up = self._clock() + HURRIED_SECONDS
-        while self._hub.connections:
-            self._close_late_ones()
-            until = min(give_up, hurried_give_up) if self._hurried.is_set() else give_up
+        while self._hub.connections and self.is_draining:
+            self._close_late_ones(departures)
+            until = min(give_up, hurried_give_up) if self._is_hurried else give_up
             if self._clock() >= until:
                 return
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def _close_late_ones(self) -> None:
+    def _close_late_ones(self, departures: Departures) -> None:
         """Who was being let in when the drain began has no slot: it is closed at once, and returns with the others."""
         for connection in [late for late in self._hub.connections if late.is_open]:
-            after_ms = 1 + int(1000 * self._rng.uniform(0, self._settings.return_spread_seconds))
-            _tell(connection, DrainSlot(0.0, after_ms))
-            connection.begin_close(CloseCode.RESTART, REASON)
+            departures.send_away(connection, self._clock())
 
     async def _leave_no_trace(self) -> None:
         """Routes of the last connections, and our own record; what Redis does not answer for ends with its lease."""
@@ -141,20 +191,16 @@ class Drainer:
             log.warning("traces_left_to_leases")
 
     async def _pause_until(self, when: float) -> None:
+        """Or until it is hurried or undone."""
         seconds = when - self._clock()
-        if seconds <= 0:
+        if seconds <= 0 or self._is_hurried:
             return
+        self._changed.clear()
         try:
             async with asyncio.timeout(seconds):
-                await self._hurried.wait()
+                await self._changed.wait()
         except TimeoutError:
             return  # it is time
 
 
-def _tell(connection: Connection, slot: DrainSlot) -> None:
-    connection.send_control(
-        {"kind": "reconnect_later", "after_ms": slot.return_after_ms, "reason": REASON, "prefer": None}
-    )
-
-
-__all__ = ["HURRIED_SECONDS", "Drainer"]
+__all__ = ["HURRIED_SECONDS", "RUNS_SECONDS", "Drainer"]

@@ -17,6 +17,8 @@ _T = TypeVar("_T")
 OnIncident = Callable[[str], None]
 """Gets the name of a task that should run for ever and has ended."""
 
+_LEAST_WAIT_SECONDS: Final = 0.001
+"""A wait for less is none: clocks do not add up to the last digit."""
 _CLEAN_UP_SHARE: Final = 0.5
 """Of the time to stop, so much is for clean-ups that have begun."""
 
@@ -61,7 +63,7 @@ class TaskOwner:
         until = loop.time() + deadline_seconds
         while pending := self._of(_Kind.CLEAN_UP):
             left = until - loop.time()
-            if left <= 0:
+            if left < _LEAST_WAIT_SECONDS:
                 return False
             await asyncio.wait(pending, timeout=left)
         return True

@@ -103,8 +103,10 @@ class DrainSettings(Topic):
     """Exit comes before it whatever is still open; below Kubernetes' default grace of 30 s."""
     margin_seconds: float = Field(3, ge=0)
     """Kept free before the deadline to release routes and flush logs."""
-    return_spread_seconds: float = Field(10, ge=0)
-    """Clients come back spread over it, even when time was too short to close them one by one."""
+    overlap_seconds: float = Field(2, ge=0)
+    """A client's old socket is closed so long after its slot: it makes the new one before the old one breaks."""
+    returns_per_second: float = Field(100, ge=1)
+    """Never are more clients asked back in a second, even when time is too short to close them one by one."""
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:

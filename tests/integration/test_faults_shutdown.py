@@ -64,7 +64,6 @@ async def test_drain_tells_closes_in_slots_and_serves_meanwhile(stage: Stage) ->
         drain__window_seconds="4",
         drain__pace_ms="100",
         drain__deadline_seconds="12",
-        drain__return_spread_seconds="4",
     )
     other = await stage.gateway(server.url)
     publisher = stage.publisher([other], "s")
@@ -185,9 +184,7 @@ async def test_client_that_refuses_to_close_keeps_nobody(stage: Stage) -> None:
 async def test_rolling_restart_under_load_loses_nothing(stage: Stage) -> None:
     """Three gateways, each SIGTERMed and started again while text flows: no client sees anything but 1012."""
     server = stage.server()
-    gateways = await stage.start_gateways(
-        3, server.url, drain__settle_seconds="0.2", drain__return_spread_seconds="0.5"
-    )
+    gateways = await stage.start_gateways(3, server.url, drain__settle_seconds="0.2")
     publishers = [stage.publisher(gateways, name) for name in ("s", "t")]
     names = {name: [f"{name}{n}" for n in range(8)] for name in ("s", "t")}
     await stage.witness.open(

@@ -10,6 +10,7 @@ from gateway.adapters.http.parts import Access
 from gateway.adapters.http.requests import bearer_token
 from gateway.domain.access.principal import Scope
 from gateway.domain.access.rules import require_scope
+from gateway.domain.wire.errors import ErrorCode, RelayError
 
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -22,8 +23,18 @@ class Readiness(Protocol):
         ...
 
 
+class Drain(Protocol):
+    """core/drainer.py: a drain by an operator, who may think again."""
+
+    def run_and_stay(self) -> None: ...
+
+    def undo(self) -> bool:
+        """False: the process is ending."""
+        ...
+
+
 class AdminApi:
-    """Handlers of one gateway. `expose` gives the metrics; `status`, `cluster` and `runs` what the paths of their names answer."""
+    """Handlers of one gateway. `expose` gives the metrics; `status`, `cluster`, `runs` what their paths answer."""
 
     def __init__(
         self,
@@ -33,12 +44,14 @@ class AdminApi:
         status: Callable[[], Awaitable[Mapping[str, Any]]],
         runs: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
         cluster: Callable[[], Awaitable[Mapping[str, Any]]] | None = None,
+        drain: Drain | None = None,
     ) -> None:
         self._access = access
         self._readiness = readiness
         self._expose = expose
         self._status = status
         self._cluster = cluster
+        self._drain = drain
         self._runs = runs
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -49,6 +62,9 @@ class AdminApi:
         router.add_get("/admin/runs", self.runs)
         if self._cluster is not None:
             router.add_get("/admin/cluster", self.cluster)
+        if self._drain is not None:
+            router.add_post("/admin/drain", self.drain)
+            router.add_delete("/admin/drain", self.undo_drain)
 
     async def live(self, _request: web.Request) -> web.Response:
         """Says only that the event loop turns: neither Redis nor a drain is a reason to be killed (K05, K07)."""
@@ -70,6 +86,21 @@ class AdminApi:
         principal = await self._access.authenticate(bearer_token(request))
         require_scope(principal, Scope.ADMIN)
         return json_response({} if self._cluster is None else await self._cluster())
+
+    async def drain(self, request: web.Request) -> web.Response:
+        """Empties this gateway, which lives on and is not ready. Answered at once."""
+        principal = await self._access.authenticate(bearer_token(request))
+        require_scope(principal, Scope.ADMIN)
+        if self._drain is not None:
+            self._drain.run_and_stay()
+        return json_response({"draining": True}, 202)
+
+    async def undo_drain(self, request: web.Request) -> web.Response:
+        principal = await self._access.authenticate(bearer_token(request))
+        require_scope(principal, Scope.ADMIN)
+        if self._drain is not None and not self._drain.undo():
+            raise RelayError(ErrorCode.CONFLICT, "the gateway is ending: that cannot be taken back")
+        return json_response({"draining": False})
 
     async def runs(self, request: web.Request) -> web.Response:
         principal = await self._access.authenticate(bearer_token(request))

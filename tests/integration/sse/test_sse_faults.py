@@ -81,7 +81,7 @@ async def test_the_same_id_is_the_same_message_on_every_gateway(stage: Stage) ->
 
 async def test_a_drain_gives_each_browser_its_slot_and_none_misses_anything(stage: Stage) -> None:
     """Failure catalogue K01, K02: `retry:` differs, `close` 1012, the end; then the other gateway."""
-    gateways = await stage.start_gateways(2, stage.server().url, drain__return_spread_seconds="2")
+    gateways = await stage.start_gateways(2, stage.server().url)
     publisher = stage.publisher(gateways[1:], "s")
     urls = [gateway.url for gateway in gateways]
     sources = [EventSource(urls, f"/v1/sessions/s/events?client=c{n}&from=start", retry_ms=50) for n in range(12)]

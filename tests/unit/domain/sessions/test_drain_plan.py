@@ -1,91 +1,141 @@
-"""The drain plan, for any number of connections and any settings (K01, K03)."""
+"""The drain plan, for any number of clients, wherever they are, and any settings (K01, K03, C7)."""
+
+from bisect import bisect_left, bisect_right
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.sessions.drain_plan import RETURN_PACE_SECONDS, DrainSlot, plan_drain
-
-SECONDS = st.floats(0, 600, allow_nan=False)
-
-
-def plan(count: int, *, pace: float = 0.1, window: float = 15, left: float = 19, spread: float = 10) -> list[DrainSlot]:
-    return plan_drain(
-        count,
-        pace_seconds=pace,
-        window_seconds=window,
-        time_left_seconds=left,
-        return_spread_seconds=spread,
-    )
-
-
-@given(
-    count=st.one_of(st.integers(0, 200), st.just(50_000)),
-    pace=st.floats(0, 10),
-    window=SECONDS,
-    left=st.floats(-60, 600),
-    spread=SECONDS,
+from gateway.domain.sessions.drain_plan import (
+    HEADSUP_SECONDS,
+    DrainSlot,
+    DrainTimes,
+    Returns,
+    Standing,
+    early_slot,
+    plan_drain,
 )
-def test_any_plan_keeps_the_rules(count: int, pace: float, window: float, left: float, spread: float) -> None:
-    slots = plan(count, pace=pace, window=window, left=left, spread=spread)
 
-    closes = [slot.close_after_seconds for slot in slots]
-    returns = [slot.return_after_ms for slot in slots]
-    assert len(slots) == count
+IDLE, BETWEEN, IN_RUN = Standing
+TIMES = st.builds(
+    DrainTimes,
+    pace_seconds=st.floats(0, 10),
+    window_seconds=st.floats(0, 600),
+    time_left_seconds=st.floats(-60, 600),
+    overlap_seconds=st.floats(0, 10),
+    returns_per_second=st.floats(1, 1_000),
+)
+CLIENTS = st.lists(st.sampled_from(Standing), max_size=300)
+
+
+def times(
+    *, pace: float = 0.1, window: float = 15, left: float = 19, overlap: float = 2, rate: float = 100
+) -> DrainTimes:
+    return DrainTimes(pace, window, left, overlap, rate)
+
+
+def plan(standings: list[Standing], the: DrainTimes) -> list[DrainSlot]:
+    return plan_drain(standings, the, Returns(the.returns_per_second))
+
+
+def most_in_a_second(moments: list[float]) -> int:
+    ordered = sorted(moments)
+    return max((bisect_left(ordered, at + 1) - index for index, at in enumerate(ordered)), default=0)
+
+
+@given(CLIENTS, TIMES)
+def test_any_plan_keeps_the_rules(standings: list[Standing], the: DrainTimes) -> None:
+    """Everybody is told before it is closed, all are closed in time, nobody comes back faster than the others admit."""
+    slots = plan(standings, the)
+
+    assert len(standings) == len(slots)
+    for slot in slots:
+        assert 0 <= slot.told_after_seconds <= slot.close_after_seconds <= the.close_span_seconds
+        assert 1 <= slot.return_after_ms
+    assert most_in_a_second([slot.return_at_seconds for slot in slots]) <= the.returns_per_second + 2
+
+
+@given(CLIENTS, TIMES)
+def test_idle_ones_leave_first_and_those_in_a_run_last(standings: list[Standing], the: DrainTimes) -> None:
+    slots = sorted(zip(standings, plan(standings, the), strict=True), key=lambda pair: pair[0])
+
+    closes = [slot.close_after_seconds for _, slot in slots]
     assert closes == sorted(closes)
-    assert returns == sorted(returns)
-    assert all(0 <= close <= max(0.0, min(window, left)) for close in closes)
-    assert all(returned >= 1 for returned in returns)
-    # Nobody is asked back before it is closed, nor much later than it takes to spread the returns.
-    assert all(slot.return_after_ms >= 1000 * slot.close_after_seconds for slot in slots)
-    assert all(returned <= 1 + 1000 * max(window, spread) for returned in returns)
-    if count > 1:
-        assert closes[1] - closes[0] <= pace + 1e-9
+    assert all(slot.told_after_seconds == 0 for standing, slot in slots if standing is not IN_RUN)
 
 
-@given(count=st.integers(2, 2_000), left=st.floats(-5, 30))
-def test_the_slots_are_not_all_equal_and_no_tenth_of_the_spread_holds_too_many(count: int, left: float) -> None:
-    returns = [slot.return_after_ms for slot in plan(count, left=left)]
+@given(CLIENTS, TIMES, st.lists(st.floats(0, 600), max_size=60))
+def test_those_who_leave_early_take_nobodys_place(
+    standings: list[Standing], the: DrainTimes, moments: list[float]
+) -> None:
+    """Returns of the plan and of runs that ended together are within the others' budget in every second."""
+    returns = Returns(the.returns_per_second)
+    slots = plan_drain(standings, the, returns)
+    early = [early_slot(at, the, returns) for at in sorted(moments)]
 
-    span = max(returns)
-    most = max(sum(span * k / 10 < r <= span * (k + 1) / 10 for r in returns) for k in range(10))
-    assert len(set(returns)) > 1
-    assert most <= count / 10 + 1
+    assert most_in_a_second([slot.return_at_seconds for slot in slots + early]) <= the.returns_per_second + 2
+    assert all(slot.told_after_seconds <= slot.close_after_seconds for slot in early)
 
 
-def test_with_time_enough_closes_follow_the_pace_and_clients_return_when_they_are_closed() -> None:
-    slots = plan(40)
+def test_fifty_thousand_are_planned_within_the_budget() -> None:
+    the = times(window=600, left=300, rate=100)
 
-    assert [round(slot.close_after_seconds, 6) for slot in slots] == [round(0.1 * place, 6) for place in range(40)]
-    assert all(slot.return_after_ms - 1000 * slot.close_after_seconds <= 101 for slot in slots)
+    slots = plan([IDLE] * 30_000 + [IN_RUN] * 20_000, the)
+
+    returns = [slot.return_at_seconds for slot in slots]
+    assert most_in_a_second(returns) <= 101
+    assert 500 <= max(returns) <= 501
+    assert max(slot.close_after_seconds for slot in slots) <= 300
+
+
+def test_with_time_enough_a_client_returns_before_its_socket_is_closed() -> None:
+    """Make before break: the pace is kept, and the old socket goes on for a while."""
+    slots = plan([IDLE] * 40, times())
+
+    assert [round(0.1 * (turn + 1), 6) for turn in range(40)] == [round(slot.return_at_seconds, 3) for slot in slots]
+    assert all(2 == round(slot.close_after_seconds - slot.return_at_seconds, 2) for slot in slots)
 
 
 def test_the_deadline_wins_and_the_returns_stay_spread_beyond_it() -> None:
-    slots = plan(1_000, left=2, spread=10)
+    slots = plan([IDLE] * 1_000, times(left=2))
 
-    assert max(slot.close_after_seconds for slot in slots) < 2
-    assert max(slot.return_after_ms for slot in slots) == 10_001
+    assert max(slot.close_after_seconds for slot in slots) <= 2
+    assert 10 == round(max(slot.return_at_seconds for slot in slots))
 
 
 def test_without_any_time_all_are_closed_at_once() -> None:
-    slots = plan(100, left=-1)
+    slots = plan([IDLE, IN_RUN] * 50, times(left=-1))
 
-    assert {slot.close_after_seconds for slot in slots} == {0.0}
-    assert len({slot.return_after_ms for slot in slots}) == 100
-
-
-def test_without_a_pace_the_returns_are_spread_all_the_same() -> None:
-    slots = plan(300, pace=0)
-
-    assert {slot.close_after_seconds for slot in slots} == {0.0}
-    assert slots[-1].return_after_ms == 1 + 1000 * 300 * RETURN_PACE_SECONDS
+    assert {0.0} == {slot.close_after_seconds for slot in slots}
+    assert {0.0} == {slot.told_after_seconds for slot in slots}
+    assert 100 == len({slot.return_after_ms for slot in slots})
 
 
-def test_fifty_thousand_connections_fit_into_the_window() -> None:
-    slots = plan(50_000)
+def test_client_in_a_run_is_told_shortly_before_its_turn() -> None:
+    """Its run may end before, and then it leaves right after the end."""
+    slots = plan([IN_RUN] * 100, times())
 
-    assert slots[-1].close_after_seconds < 15
-    assert slots[-1].return_after_ms == 15_001
+    assert all(slot.told_after_seconds > slot.return_at_seconds - HEADSUP_SECONDS - 0.01 for slot in slots)
 
 
-def test_nobody_connected_needs_no_plan() -> None:
-    assert plan(0) == []
+def test_run_that_ends_early_frees_its_client_at_once() -> None:
+    the = times()
+    returns = Returns(the.returns_per_second)
+    plan_drain([IN_RUN] * 20, the, returns)
+
+    slot = early_slot(1.005, the, returns)
+
+    assert 1.005 == slot.told_after_seconds
+    assert slot.return_after_ms <= 30
+    assert round(slot.close_after_seconds, 1) == 3.0
+
+
+@given(st.lists(st.floats(0, 50), min_size=1, max_size=200), st.floats(1, 50))
+def test_calendar_gives_the_first_free_moment(moments: list[float], rate: float) -> None:
+    returns = Returns(rate)
+
+    given_at = [returns.take(at) for at in moments]
+
+    assert all(got >= at for at, got in zip(moments, given_at, strict=True))
+    assert all(
+        bisect_right(sorted(given_at), at + 1) - bisect_left(sorted(given_at), at) <= rate + 2 for at in given_at
+    )

@@ -1,0 +1,53 @@
+"""Who is in mid-sentence: the runs of local sessions, read from Redis when a drain asks. Called by the drainer.
+
+Costs the hot path nothing. Must never hold the drain up: what Redis does not say in time is unknown.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from gateway.core.connection import Connection
+from gateway.core.local_session import LocalSession
+from gateway.domain.sessions.drain_plan import Standing
+from gateway.ports import RunInfo, RunStore, StoreUnavailable
+
+SESSIONS_A_PASS: Final = 100
+LOOK_SECONDS: Final = 2.0
+"""For all of them: then those not heard of are taken for idle."""
+
+
+class Standings:
+    """`look` as often as one likes; `of` answers from the last one."""
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+        self._runs: dict[LocalSession, list[RunInfo]] = {}
+
+    async def look(self, sessions: Iterable[LocalSession]) -> None:
+        """Read the runs of these sessions."""
+        wanted = list(dict.fromkeys(sessions))
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                for first in range(0, len(wanted), SESSIONS_A_PASS):
+                    some = wanted[first : first + SESSIONS_A_PASS]
+                    found = await asyncio.gather(*(self._store.runs(session.ref) for session in some))
+                    self._runs.update(zip(some, found, strict=True))
+        except (TimeoutError, StoreUnavailable):
+            return
+
+    def of(self, connection: Connection) -> Standing:
+        runs = self._runs.get(connection.session)
+        if not runs:
+            return Standing.IDLE
+        return Standing.IN_RUN if any(run.is_open for run in runs) else Standing.BETWEEN_RUNS
+
+    def has_ended(self, connection: Connection) -> bool:
+        """No run of its session is open any more, and all of them were written to it: it may leave."""
+        runs = self._runs.get(connection.session)
+        if runs is None or any(run.is_open for run in runs):
+            return False
+        return connection.is_live and connection.sent_seq >= max((run.last_seq for run in runs), default=0)
+
+
+__all__ = ["LOOK_SECONDS", "Standings"]
