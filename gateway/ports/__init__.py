@@ -6,21 +6,16 @@ A cancelled call never disturbs another one's answer (failure catalogue R25).
 
 from gateway.domain.sessions.log_state import Fork, LogState
 from gateway.ports.bus import Bus, BusListener
+from gateway.ports.deadlines import DUE_SHARDS, Deadlines, Due
 from gateway.ports.directory import DRAINING, SERVING, Authenticator, Directory, GatewayRecord, Revocations
 from gateway.ports.exchange import (
-    DUE_SHARDS,
     Answer,
     AskId,
     AskInfo,
     AskRefusal,
     AskRefused,
     AskStatus,
-    Deadlines,
-    Due,
     Exchange,
-    Inbox,
-    InboxItem,
-    InboxLag,
     InputAccepted,
     InputRefusal,
     InputRefused,
@@ -31,6 +26,7 @@ from gateway.ports.exchange import (
     SweepResult,
 )
 from gateway.ports.failure import Clock, StoreUnavailable
+from gateway.ports.inbox import Inbox, InboxItem, InboxLag
 from gateway.ports.link import Link
 from gateway.ports.log import (
     Appended,

@@ -1,4 +1,4 @@
-"""From the client to the agent: input, asks and answers, the outbox of a session, the inbox shards; and deadlines."""
+"""From the client to the agent: input, asks and answers, the outbox of a session; and what a sweep of it does."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,39 +6,10 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from gateway.domain.wire.cursor import Line
-from gateway.domain.wire.ids import ClientId, ConnectionId, GatewayId, RunId, SessionKey, SessionRef, Tenant, UserId
+from gateway.domain.wire.ids import ClientId, ConnectionId, GatewayId, RunId, SessionRef, UserId
 
 AskId = str
 """1-128 bytes of printable UTF-8, chosen by the agent."""
-
-
-# ---- deadlines (redis.md `rr:due:<shard>`) -----------------------------------------------------------------------
-
-
-class Deadlines(Protocol):
-    """The index of deadlines; written before the state that it names."""
-
-    async def note(self, session: SessionRef, in_ms: int) -> int:
-        """Something of this session is due in so many ms. Returns the Redis time (ms) of the note, valid for 20 s."""
-        ...
-
-    async def due(self, shard: int, limit: int) -> list["Due"]:
-        """Overdue entries of one shard."""
-        ...
-
-    async def settle(self, due: "Due", next_in_ms: int | None) -> None:
-        """Move or (None) remove the entry, only if its score is still the one read."""
-        ...
-
-
-class Due(NamedTuple):
-    session: SessionKey
-    shard: int
-    score: str
-    overdue_ms: int
-
-
-DUE_SHARDS = 16
 
 
 # ---- input -------------------------------------------------------------------------------------------------------
@@ -181,29 +152,12 @@ class Resolved:
     ask: AskInfo
 
 
-# ---- outbox, inbox -----------------------------------------------------------------------------------------------
+# ---- outbox, sweep -----------------------------------------------------------------------------------------------
 
 
 class OutboxItem(NamedTuple):
     entry: str
     item: bytes
-
-
-class InboxItem(NamedTuple):
-    """`deliveries` counts from 1; `entry` is what acknowledges it."""
-
-    shard: int
-    entry: str
-    item: bytes
-    deliveries: int
-
-
-class InboxLag(NamedTuple):
-    """`waiting`: not delivered or not acknowledged; `oldest_ms`: age of the oldest of them."""
-
-    waiting: int
-    dead: int
-    oldest_ms: int
 
 
 class SweepResult(NamedTuple):
@@ -245,58 +199,14 @@ class Exchange(Protocol):
         ...
 
 
-class Inbox(Protocol):
-    """Shards of one tenant: at least once, with leases. One group of consumers."""
-
-    async def deposit(self, tenant: Tenant, shard: int, items: Sequence[bytes]) -> bool:
-        """In order, whole or not at all. False: full. Tells gateways where somebody waits (bus INBOX)."""
-        ...
-
-    async def take(
-        self, tenant: Tenant, consumer: str, limit: int, lease_ms: int, waiter: GatewayId | None = None
-    ) -> list[InboxItem]:
-        """New items, and those whose lease ended. With `waiter`: that gateway is told of the next deposit."""
-        ...
-
-    async def leave(self, tenant: Tenant, waiter: GatewayId) -> None:
-        """That gateway is not told of deposits any more."""
-        ...
-
-    async def ack(self, tenant: Tenant, items: Sequence[tuple[int, str]]) -> int: ...
-
-    async def extend(self, tenant: Tenant, consumer: str, items: Sequence[tuple[int, str]]) -> int:
-        """Their leases begin anew."""
-        ...
-
-    async def bury(self, tenant: Tenant, items: Sequence[tuple[int, str]], reason: str) -> int:
-        """To the dead letters."""
-        ...
-
-    async def dead(self, tenant: Tenant, limit: int) -> list[tuple[str, bytes, str]]:
-        """(entry, item, reason), oldest first."""
-        ...
-
-    async def redrive(self, tenant: Tenant, entries: Sequence[str]) -> int:
-        """Back into their shards; empty: all of them."""
-        ...
-
-    async def lag(self, tenant: Tenant) -> InboxLag: ...
-
-
 __all__ = [
-    "DUE_SHARDS",
     "Answer",
     "AskId",
     "AskInfo",
     "AskRefusal",
     "AskRefused",
     "AskStatus",
-    "Deadlines",
-    "Due",
     "Exchange",
-    "Inbox",
-    "InboxItem",
-    "InboxLag",
     "InputAccepted",
     "InputRefusal",
     "InputRefused",
