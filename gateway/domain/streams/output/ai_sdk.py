@@ -6,9 +6,10 @@ is open has an id: who breaks off there gets the open calls again from their beg
 calls. What has no counterpart is a `data-<kind>` part; with an id, so that it is not shown twice.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final, assert_never
+
+import msgspec
 
 from gateway.domain.streams.output.dialect import Event
 from gateway.domain.streams.output.finish import (
@@ -23,9 +24,12 @@ from gateway.domain.streams.output.finish import (
 from gateway.domain.streams.output.place import OpenCall, OpenPart, Place
 from gateway.domain.streams.output.run_view import Began, Broken, Calls, Ended, Moment, Other, Text, Thinking, Thought
 from gateway.domain.streams.output.tool_calls import open_call, surplus
+from gateway.domain.wire.errors import RelayError
+from gateway.domain.wire.payload import decode_json
 
 MAX_ARGUMENTS: Final = 1024 * 1024
 """Characters of the open calls together. Beyond it a call ends as an input error."""
+_ANYTHING: Final = msgspec.json.Decoder()
 _NAMES: Final = {OpenPart.TEXT: "text", OpenPart.THINKING: "reasoning"}
 _FINISHES: Final = {
     Finish.STOP: "stop",
@@ -154,8 +158,8 @@ def _input(call: OpenCall, arguments: str, *, is_too_long: bool) -> Event:
     if is_too_long:
         return {"type": "tool-input-error", **fields, "input": None, "errorText": "the arguments are too long"}
     try:
-        value = json.loads(arguments) if arguments.strip() else {}
-    except (ValueError, RecursionError):
+        value = decode_json(arguments.encode(), _ANYTHING) if arguments.strip() else {}
+    except RelayError:
         return {"type": "tool-input-error", **fields, "input": arguments, "errorText": "the arguments are no JSON"}
     return {"type": "tool-input-available", **fields, "input": value}
 

@@ -7,7 +7,11 @@ import pytest
 from gateway.domain.streams.output import OutputFormat
 from gateway.domain.streams.output.prompt import BadPrompt, read_prompt
 
-OPENAI = {"model": "any", "stream": True, "messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"}]}  # fmt: skip
+OPENAI = {
+    "model": "any",
+    "stream": True,
+    "messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"}],
+}
 AI_SDK = {
     "id": "chat",
     "trigger": "submit-message",
