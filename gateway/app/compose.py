@@ -9,29 +9,22 @@ from collections.abc import Callable
 
 from gateway import __version__
 from gateway.adapters.auth import TokenAuthenticator, load_key_ring
-from gateway.adapters.http import history as messages
-from gateway.adapters.http import sse
 from gateway.adapters.http.admin import AdminApi
-from gateway.adapters.http.admission import Admission
-from gateway.adapters.http.parts import PublicParts, Where
-from gateway.adapters.http.server import Listener, build_admin_app, build_public_app
-from gateway.adapters.http.sse_prompts import Prompts
-from gateway.adapters.http.websocket import WebSocketEndpoint
+from gateway.adapters.http.server import Listener, build_admin_app
 from gateway.adapters.prometheus import Exposition
 from gateway.adapters.resp import Subscription
 from gateway.app.agent_side import AgentSide
 from gateway.app.client_side import ClientSide
 from gateway.app.load_hooks import load_hooks
+from gateway.app.public_side import public_app
 from gateway.app.redis_side import RedisSide
 from gateway.app.run_side import RunSide
 from gateway.core.access import Access
 from gateway.core.connection import Connection
 from gateway.core.door import Door
 from gateway.core.drainer import Drainer
-from gateway.core.following import Following
 from gateway.core.gauges import Gauge, Status
 from gateway.core.heartbeats import Heartbeats
-from gateway.core.history import History
 from gateway.core.hub import Hub
 from gateway.core.ingest import Ingest
 from gateway.core.members import Members, new_gateway_id
@@ -45,10 +38,8 @@ from gateway.core.revoker import Revoker
 from gateway.core.standings import Standings
 from gateway.core.subscriber import Subscriber
 from gateway.core.tasks import TaskOwner
-from gateway.core.user_push import UserPush
 from gateway.core.vitals import Vitals
 from gateway.domain.measures import Measures
-from gateway.domain.routing.ring import session_thing
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import Tenant
 from gateway.ports import DRAINING, SERVING, GatewayRecord
@@ -197,42 +188,20 @@ class Gateway:
 
     def _listen(self, rng: random.Random) -> None:
         settings = self._settings
-        admission = Admission(
+        public = public_app(
+            self.hub,
             self._door,
             self._access,
+            self._ingest,
+            self._redis,
+            self._runs,
+            self._agents,
+            self._clients,
             self.measures,
-            server=settings.server,
-            liveness=settings.liveness,
-            needs_token=settings.auth.mode == "jwt",
+            settings,
+            gateway=self.id,
             rng=rng,
         )
-        websocket = WebSocketEndpoint(admission, server=settings.server, limits=settings.limits)
-        history = History(
-            self._access, self._redis.store, self._redis.runs, self.hub.shared, self.hub.resume.budget, self.measures
-        )
-        following = Following(self._access, self._redis.runs)
-        prompts = Prompts(self._access, self._clients.inputs, following, max_bytes=settings.limits.batch_bytes, rng=rng)
-        events = sse.SseEndpoint(admission, following, prompts, liveness=settings.liveness).handle
-        prompting = dict.fromkeys(sse.PATHS, events)
-        reading = {
-            **prompting,
-            messages.PATH: messages.MessagesEndpoint(admission, history).handle,
-        }
-        parts = PublicParts(
-            self._access,
-            self._ingest,
-            UserPush(self._access, self._ingest, self._redis.directory, self._redis.store),
-            runs=self._runs.runs,
-            tokens=self._runs.tokens,
-            segments=settings.segments.options(),
-            kept=settings.kept,
-            control=self._clients.control,
-            inputs=self._clients.inputs,
-            asks=self._agents.asks,
-            inbox=self._agents.desk,
-            where=Where(self.id, lambda ref: self._agents.peers.preferred(session_thing(ref))),
-        )
-        public = build_public_app(parts, websocket.handle, settings.server, settings.limits, rng, reading, prompting)
         gauge = Gauge(
             self.hub,
             self._ingest,
