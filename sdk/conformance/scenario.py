@@ -54,7 +54,7 @@ STEPS: Final[dict[str, StepRule]] = {
             "headers": dict,
             "token": (str, type(None)),
             "path": str,
-            "position": str,
+            "position": (str, dict),
             "body": dict,
             "habits": dict,
             **_ANSWERS,
