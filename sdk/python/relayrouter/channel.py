@@ -76,6 +76,9 @@ class Channel(ABC):
     def probe(self) -> None:  # noqa: B027  a poll is a question by itself
         """Find out at once whether it still lives."""
 
+    def hold(self, seconds: float) -> None:  # noqa: B027  only polls would take over from their own successor
+        """Another channel is about to take over: begin nothing new for so long (0: go on)."""
+
     @abstractmethod
     async def close(self) -> None:
         """In order, bounded by a second. Idempotent."""

@@ -11,6 +11,7 @@ from contextlib import suppress
 from relayrouter.attempts import Attempts
 from relayrouter.backoff import Backoff
 from relayrouter.channel import Circumstances
+from relayrouter.close_codes import SUPERSEDED
 from relayrouter.credentials import Credentials
 from relayrouter.endings import After, Ending, broken
 from relayrouter.errors import TooLargeError
@@ -25,6 +26,10 @@ from relayrouter.retired import Retired
 from relayrouter.running import Running
 from relayrouter.states import ChannelKind, State
 from relayrouter.telling import StateTeller
+
+_HOLD_SECONDS = 2.0
+"""The current channel begins nothing new for so long, as that would take over from the one that is being opened."""
+_OWN_DOING_SECONDS = 10.0
 
 
 class Connector:
@@ -67,6 +72,7 @@ class Connector:
         self._hint_at: float | None = None
         self._climb_at: float | None = None
         self._is_move_wanted = False
+        self._moved_at: float | None = None
         self._wake = asyncio.Event()
         self._is_online = True
         self._is_impatient = False
@@ -163,7 +169,7 @@ class Connector:
         while True:
             now = self._clock()
             if running.ended.done():
-                return self._note_end(running)
+                return self._believed(self._note_end(running))
             kinds = self._moves_due(now)
             if not kinds:
                 await self._sleep_live(running, now)
@@ -193,10 +199,14 @@ class Connector:
         self._note_stable(running)
         ending = broken("")
         for kind in kinds:
+            running.channel.hold(_HOLD_SECONDS)
+            self._moved_at = self._clock()
             attempt = await self._attempt(kind, running.connection)
+            self._moved_at = self._clock()
             if isinstance(attempt, Running):
                 return attempt
             ending = attempt
+        running.channel.hold(0.0)
         if kinds == self._ladder.above:
             self._plan_climb()
         elif ending.after is After.AUTH:
@@ -257,6 +267,12 @@ class Connector:
         running.dispose()
         self._on_lost()
         return ending
+
+    def _believed(self, ending: Ending) -> Ending:
+        """`superseded` right after a move of our own was our own doing: two of our channels crossed."""
+        moved_at, self._moved_at = self._moved_at, None
+        is_own = moved_at is not None and self._clock() - moved_at < _OWN_DOING_SECONDS
+        return broken("superseded by a channel of our own") if is_own and ending.code == SUPERSEDED else ending
 
     def _note_stable(self, running: Running) -> None:
         if running.has_heard:

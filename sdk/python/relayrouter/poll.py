@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 from relayrouter.channel import Channel, Circumstances
@@ -32,6 +33,8 @@ class PollChannel(Channel):
         self._is_more = True
         self._resumed = asyncio.Event()
         self._resumed.set()
+        self._held_until = 0.0
+        self._hold_changed = asyncio.Event()
 
     async def open(self) -> Ending | None:
         return await self._poll(_FIRST_WAIT_SECONDS)
@@ -44,6 +47,7 @@ class PollChannel(Channel):
                 return self._end(self._close)
             await self._about.room()
             await self._resumed.wait()
+            await self._until_not_held()
             self._since = self._about.position() or self._since
             wait = _FIRST_WAIT_SECONDS if self._is_more else self._about.timing.poll_wait
             if (ending := await self._poll(wait)) is not None:
@@ -57,12 +61,25 @@ class PollChannel(Channel):
     def go_on(self) -> None:
         self._resumed.set()
 
+    def hold(self, seconds: float) -> None:
+        self._held_until = self._about.clock() + seconds if seconds else 0.0
+        self._hold_changed.set()
+
     async def close(self) -> None:
         self.detach()
 
     def detach(self) -> None:
         self._end(broken("detached"))
         self._resumed.set()
+        self.hold(0.0)
+
+    async def _until_not_held(self) -> None:
+        """A poll of one that was left meanwhile is cancelled with its reader."""
+        while (left := self._held_until - self._about.clock()) > 0:
+            self._hold_changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._hold_changed.wait()
 
     async def _poll(self, wait_seconds: float) -> Ending | None:
         query = {name: value for name, value in self._query.items() if name not in ("cursor", "replaces", "heartbeat")}
