@@ -1,7 +1,7 @@
 // dist/: ES modules, CommonJS and types of every entry point, and one file for pages without a bundler.
 // Peer dependencies stay outside.
 import { execFileSync } from "node:child_process";
-import { cpSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { entries, root } from "./entries.mjs";
@@ -9,7 +9,8 @@ import { entries, root } from "./entries.mjs";
 // `_x` is used in its own class only: it needs no name.
 const common = { bundle: true, mangleProps: /^_[a-z]/, packages: "external", target: "es2022", logLevel: "warning" };
 const everywhere = { ...common, entryPoints: entries, platform: "neutral" };
-const dist = join(root, "dist");
+// Beside what is there, and put in its place when it is whole: somebody may be running that.
+const dist = join(root, "dist.next");
 
 const sources = (folder) =>
   readdirSync(folder, { recursive: true, encoding: "utf8" })
@@ -25,7 +26,8 @@ const { mangleCache } = await build({
   outdir: join(dist, "esm"),
 });
 // File by file: entry points must share the core, or its classes would be different ones in each. esbuild splits only ESM.
-const { bundle: _, packages: __, ...single } = everywhere;
+const { bundle: _, packages: __, ...whole } = everywhere;
+const single = { ...whole, supported: { "dynamic-import": false } };
 await build({
   ...single,
   mangleCache,
@@ -35,7 +37,13 @@ await build({
 });
 execFileSync(
   process.execPath,
-  [join(root, "node_modules/typescript/bin/tsc"), "-p", join(root, "tsconfig.build.json")],
+  [
+    join(root, "node_modules/typescript/bin/tsc"),
+    "-p",
+    join(root, "tsconfig.build.json"),
+    "--outDir",
+    join(dist, "types"),
+  ],
   { stdio: "inherit" },
 );
 // To a CommonJS program, types are CommonJS only where the nearest package.json says so.
@@ -52,3 +60,10 @@ await build({
   outdir: dist,
   banner: { js: "/*! RelayRouter, Apache-2.0 */" },
 });
+
+writeFileSync(join(dist, ".built"), ""); // what the Makefile looks at
+const [now, old] = [join(root, "dist"), join(root, "dist.old")];
+rmSync(old, { recursive: true, force: true });
+if (existsSync(now)) renameSync(now, old);
+renameSync(dist, now);
+rmSync(old, { recursive: true, force: true });

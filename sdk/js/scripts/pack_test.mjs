@@ -22,6 +22,10 @@ const gateway = readFileSync(join(root, "../../gateway/__init__.py"), "utf8");
 const folder = mkdtempSync(join(tmpdir(), "relayrouter-pack-"));
 
 const run = (command, args, options = {}) => execFileSync(command, args, { cwd: folder, encoding: "utf8", ...options });
+// As `npm run` was found: where Node.js comes from a wheel, there is no other way to it.
+const { npm_execpath: npmScript } = process.env;
+const npm = (args, options) =>
+  npmScript ? run(process.execPath, [npmScript, ...args], options) : run("npm", args, options);
 const specifier = (entry) => name + entry.slice(1);
 const ids = Object.keys(NAMES).map((entry, index) => [specifier(entry), `m${index}`, NAMES[entry]]);
 const steps = [];
@@ -32,8 +36,8 @@ step("the version is the gateway's", () => {
 });
 
 step("pack and install", () => {
-  run("npm", ["run", "--silent", "build"], { cwd: root, stdio: "inherit" });
-  const [{ filename, files }] = JSON.parse(run("npm", ["pack", "--json", "--pack-destination", folder], { cwd: root }));
+  npm(["run", "--silent", "build"], { cwd: root, stdio: "inherit" });
+  const [{ filename, files }] = JSON.parse(npm(["pack", "--json", "--pack-destination", folder], { cwd: root }));
   const strange = files
     .map((file) => file.path)
     .filter((path) => !/^(dist\/|package\.json|README\.md|LICENSE)/.test(path));
@@ -43,7 +47,7 @@ step("pack and install", () => {
   }
   writeFileSync(join(folder, "package.json"), '{"name":"consumer","private":true,"type":"module"}\n');
   const peers = PEERS.map((peer) => `${peer}@file:${join(root, "node_modules", peer)}`);
-  run("npm", ["install", "--offline", "--no-audit", "--no-fund", "--install-links=false", `./${filename}`, ...peers]);
+  npm(["install", "--offline", "--no-audit", "--no-fund", "--install-links=false", `./${filename}`, ...peers]);
 });
 
 const check = (names) =>

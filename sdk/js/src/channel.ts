@@ -2,16 +2,15 @@
 
 import type { Ending } from "./endings.js";
 import type { Query } from "./http.js";
+import type { Settings } from "./options.js";
 import type { Platform } from "./platform.js";
 import type { ChannelName } from "./states.js";
 
 export interface ChannelRequest {
   readonly base: string;
-  readonly session: string;
+  readonly settings: Settings;
   readonly query: Query;
   readonly token: string | null;
-  readonly connectTimeoutMs: number;
-  readonly pollWaitMs: number;
 }
 
 /** Called by a channel, in order. After `ended` or `close` nothing is called any more, whatever its transport does. */

@@ -6,7 +6,7 @@
 import { Backoff, spread } from "./backoff.js";
 import { Connection, type ConnectionOwner } from "./connection.js";
 import type { Credentials } from "./credentials.js";
-import { broken, causeOf, type Ending, endingOf, isClosedByServer, isTooBig, judge } from "./endings.js";
+import { broken, causeOf, type Ending, endingOf, isClosedByServer, isSuperseded, isTooBig, judge } from "./endings.js";
 import { RelayError } from "./errors.js";
 import type { StateEvent } from "./events.js";
 import { ask, type Query, sessionUrl } from "./http.js";
@@ -22,10 +22,12 @@ const SOON_MS = 500;
 const ALIVE_MS = 1_000;
 /** Between two looks whether the browser is right. */
 const OFFLINE_MS = 30_000;
+/** A long poll that is out for so long has its place at the gateway. */
+const PARK_MS = 1_000;
 /** The gateway takes no greater `retry`. */
 const MAX_RETRY = 1_000;
 
-export interface ConductorSink extends Omit<ConnectionOwner, "ended"> {
+export interface ConductorSink extends ConnectionOwner {
   client(): string;
   /** After the last message received. */
   cursor(): string | null;
@@ -41,7 +43,7 @@ export interface ConductorSink extends Omit<ConnectionOwner, "ended"> {
   error(error: RelayError): void;
 }
 
-export class Conductor implements ConnectionOwner {
+export class Conductor {
   current: Connection | null = null;
   private _predecessor: Connection | null = null;
   private _opening: Connection | null = null;
@@ -64,7 +66,9 @@ export class Conductor implements ConnectionOwner {
   private _shown = "";
   /** Of the connection that our attempt was to replace. */
   private _heldEnding: Ending | null = null;
-  private _cancelOverlap: () => void = () => undefined;
+  private _cancelOverlap = none;
+  private _onParked = none;
+  private _goOnPolling = none;
 
   constructor(
     private readonly _platform: Platform,
@@ -123,7 +127,7 @@ export class Conductor implements ConnectionOwner {
     } else if (current.isDuplex) {
       current.probe();
     } else if (current.silentMs > ALIVE_MS) {
-      this.replaceIn(0);
+      this._replaceAt = this._platform.now();
     }
     this._showState();
     this._signal.wake();
@@ -152,20 +156,13 @@ export class Conductor implements ConnectionOwner {
     this._showState();
   }
 
-  /** The server named a time for the next connection: `reconnect_later`, or an error before its close. */
-  slot(afterMs: number): void {
+  /**
+   * The server named a time for the next connection: `reconnect_later`, or an error before its close. `isReplaced`: come
+   * then while the old connection still delivers.
+   */
+  slot(afterMs: number, isReplaced: boolean): void {
     this._slotAt = this._platform.now() + spread(afterMs, this._platform.random);
-  }
-
-  /** Come in that slot while the old connection still delivers. */
-  replaceInSlot(afterMs: number): void {
-    this.slot(afterMs);
-    this._replaceAt = this._slotAt;
-    this._signal.wake();
-  }
-
-  replaceIn(ms: number): void {
-    this._replaceAt = this._platform.now() + ms;
+    if (isReplaced) this._replaceAt = this._slotAt;
     this._signal.wake();
   }
 
@@ -173,26 +170,21 @@ export class Conductor implements ConnectionOwner {
     const { current } = this;
     if (current === null) return;
     current.close();
-    this.ended(current, broken(cause));
+    this._ended(current, broken(cause));
   }
 
-  frame(connection: Connection, envelope: unknown, bytes: number): void {
-    this._sink.frame(connection, envelope, bytes);
+  /** Resolves when the next long poll may go out: not while another connection is being opened, nor after it is live. */
+  async mayPoll(connection: Connection): Promise<void> {
+    if (this._isAttempting) {
+      this._onParked();
+      await new Promise<void>((resolve) => {
+        this._goOnPolling = resolve;
+      });
+    }
+    if (connection !== this.current) await new Promise(none);
   }
 
-  rtt(ms: number): void {
-    this._sink.rtt(ms);
-  }
-
-  room(connection: Connection): Promise<void> {
-    return this._sink.room(connection);
-  }
-
-  endingOf(error: unknown): Ending {
-    return this._sink.endingOf(error);
-  }
-
-  ended(connection: Connection, ending: Ending): void {
+  private _ended(connection: Connection, ending: Ending): void {
     if (connection === this._predecessor) this._predecessor = null;
     if (connection !== this.current || this._isClosed) return;
     this._noteHealth(connection);
@@ -213,44 +205,48 @@ export class Conductor implements ConnectionOwner {
     if (this.current !== null) this._noteHealth(this.current);
     this._url = this._settings.urls[this._turn % this._settings.urls.length] ?? this._url;
     this._showState();
-    let token: string | null = null;
-    let ending: Ending | null;
+    const { _platform: platform, _settings: settings, _url: base } = this;
+    const token = await this._token();
+    await this._untilParked();
     let connection: Connection | null = null;
-    try {
-      token = await this._token();
-    } catch {
-      this._failWithoutToken();
-      return;
+    let ending: Ending | null = broken("no token");
+    if (token !== undefined && !this._isClosed) {
+      const name = target ?? this._ladder.channel;
+      const onEnd = this._ended.bind(this);
+      connection = this._opening = new Connection(platform, settings, this._sink, onEnd, name, base, token);
+      ending = await connection.open({ base, settings, query: this._query(name), token });
+      if (ending !== null && !this._isClosed) ending = await this._explained(connection, ending);
     }
-    if (this._isClosed) return;
-    const name = target ?? this._ladder.channel;
-    connection = new Connection(this._platform, this._settings, this, name, this._url, token);
-    this._opening = connection;
-    ending = await connection.open(this._request(name, token));
-    if (ending !== null && !this._isClosed) ending = await this._explained(connection, ending);
     this._isAttempting = false;
-    if (this._isClosed) return connection.close();
     this._opening = null;
-    if (ending !== null) this._failed(connection, ending, target !== null);
+    this._goOnPolling();
+    if (this._isClosed) connection?.close();
+    else if (ending !== null) this._failed(connection, ending, target !== null);
   }
 
-  private async _token(): Promise<string | null> {
-    const { connectTimeout } = this._settings.timing;
+  /** A poll that came later than what we are about to open would take over from it. */
+  private async _untilParked(): Promise<void> {
+    if (this.current?.name !== "poll") return;
     let cancel = (): void => undefined;
-    const late = new Promise<never>((_, reject) => {
-      cancel = this._platform.after(connectTimeout, () => reject(new Error("no token in time")));
+    await new Promise<void>((resolve) => {
+      this._onParked = resolve;
+      cancel = this._platform.after(PARK_MS, resolve);
     });
-    try {
-      return await Promise.race([this._credentials.next(), late]);
-    } finally {
-      cancel();
-    }
+    cancel();
   }
 
-  private _request(name: ChannelName, token: string | null) {
-    const { session, timing } = this._settings;
-    const { connectTimeout: connectTimeoutMs, pollWait: pollWaitMs } = timing;
-    return { base: this._url, session, query: this._query(name), token, connectTimeoutMs, pollWaitMs };
+  /** Undefined: its source failed, or did not answer in time. */
+  private async _token(): Promise<string | null | undefined> {
+    let cancel = (): void => undefined;
+    const late = new Promise<undefined>((resolve) => {
+      cancel = this._platform.after(this._settings.timing.connectTimeout, () => resolve(undefined));
+    });
+    const token = await Promise.race([this._credentials.next(), late]).catch(() => undefined);
+    cancel();
+    if (token === undefined && !this._isClosed) {
+      this._sink.error(new RelayError("no_token", "the token could not be fetched", true));
+    }
+    return token;
   }
 
   private _query(name: ChannelName): Query {
@@ -273,29 +269,17 @@ export class Conductor implements ConnectionOwner {
     if (ending.kind !== "broken" || connection.name !== "websocket" || !connection.failedToOpen) return ending;
     const { session, timing } = this._settings;
     const url = sessionUrl(connection.url, session, "ws", this._query("websocket"));
-    const reply = await ask(this._platform, { url, token: connection.token, timeoutMs: timing.connectTimeout });
-    return reply.refusal === null ? ending : endingOf(reply);
+    const { token } = connection;
+    const told = endingOf(await ask(this._platform, { url, token, timeoutMs: timing.connectTimeout }));
+    return told.kind === "broken" ? ending : told;
   }
 
-  private _failWithoutToken(): void {
-    this._isAttempting = false;
-    if (this._isClosed) return;
-    this._sink.error(new RelayError("no_token", "the token could not be fetched", true));
-    this._cause = "no token";
-    this._schedule(null);
-    if (this._heldEnding) this._handle(this._heldEnding, null);
-    this._heldEnding = null;
-  }
-
-  private _failed(connection: Connection, ending: Ending, isClimb: boolean): void {
+  private _failed(connection: Connection | null, ending: Ending, isClimb: boolean): void {
     this._turn += 1;
     const held = this._heldEnding;
     this._heldEnding = null;
-    if (isClimb && this.current !== null && ending.kind !== "error") {
-      this._planClimb(this._ladder.missed());
-      return;
-    }
-    if (held !== null && judge(held).kind === "final") this._handle(held, null);
+    if (isClimb && this.current !== null && ending.kind !== "error") this._planClimb(this._ladder.missed());
+    else if (held !== null && judge(held).kind === "final" && !isSuperseded(held)) this._handle(held, null);
     else this._handle(ending, connection);
   }
 
@@ -388,3 +372,5 @@ export class Conductor implements ConnectionOwner {
     this._sink.state({ state, channel, cause: this._cause, retryIn, url: this._url });
   }
 }
+
+function none(): void {}

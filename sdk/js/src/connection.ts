@@ -4,25 +4,26 @@ import type { Channel, ChannelRequest, ChannelSink, OpenChannel } from "./channe
 import type { Cursor } from "./cursor.js";
 import type { Ending } from "./endings.js";
 import { broken } from "./endings.js";
+import { loadFallback } from "./load_fallback.js";
 import { type JsonObject, numberOf, textOf } from "./messages.js";
 import type { Settings } from "./options.js";
 import type { Platform } from "./platform.js";
-import { openPoll } from "./poll.js";
 import { Pulse } from "./probe.js";
 import type { Sized, Source } from "./reception.js";
-import { openSse } from "./sse.js";
 import type { ChannelName } from "./states.js";
 import { openWebSocket } from "./websocket.js";
 
-const OPENERS: Readonly<Record<ChannelName, OpenChannel>> = { websocket: openWebSocket, sse: openSse, poll: openPoll };
+async function openerOf(name: ChannelName): Promise<OpenChannel> {
+  const { openSse, openPoll } = await loadFallback();
+  return name === "sse" ? openSse : openPoll;
+}
+
 const PING = JSON.stringify({ type: "control", payload: { kind: "ping" } });
 const DEFAULT_HEARTBEAT_MS = 20_000;
 
 export interface ConnectionOwner {
   /** A frame, in order; after the end none comes. Throws what ends the connection. */
   frame(connection: Connection, envelope: unknown, bytes: number): void;
-  /** It ended after its welcome. */
-  ended(connection: Connection, ending: Ending): void;
   rtt(ms: number): void;
   room(connection: Connection): Promise<void>;
   /** What an error thrown by `frame` means. */
@@ -50,6 +51,8 @@ export class Connection implements ChannelSink, Source {
     private readonly _platform: Platform,
     private readonly _settings: Settings,
     private readonly _owner: ConnectionOwner,
+    /** It ended after its welcome. */
+    private readonly _onEnd: (connection: Connection, ending: Ending) => void,
     readonly name: ChannelName,
     readonly url: string,
     readonly token: string | null,
@@ -58,19 +61,28 @@ export class Connection implements ChannelSink, Source {
   /** Null when it is welcome; else how it ended before. `wasOpen` false: the transport gave no reason. */
   open(request: ChannelRequest): Promise<Ending | null> {
     return new Promise((resolve) => {
-      const cancel = this._platform.after(request.connectTimeoutMs, () => this._end(broken("no answer in time")));
+      const cancel = this._platform.after(request.settings.timing.connectTimeout, () =>
+        this._end(broken("no answer in time")),
+      );
       this._settle = (ending) => {
         cancel();
         resolve(ending);
       };
-      try {
-        this._channel = OPENERS[this.name](this._platform, request, this);
-        if (this.isOver) this._channel.close(false);
-      } catch {
-        this._end(broken("the connection could not be opened"));
-      }
+      if (this.name === "websocket") this._openBy(openWebSocket, request);
+      else void openerOf(this.name).then((open) => this._openBy(open, request), this._openFailed);
     });
   }
+
+  private _openBy(open: OpenChannel, request: ChannelRequest): void {
+    if (this.isOver) return;
+    try {
+      this._channel = open(this._platform, request, this);
+    } catch {
+      this._openFailed();
+    }
+  }
+
+  private readonly _openFailed = () => this._end(broken("the connection could not be opened"));
 
   get failedToOpen(): boolean {
     return !this._wasOpen;
@@ -172,7 +184,7 @@ export class Connection implements ChannelSink, Source {
   private _end(ending: Ending): void {
     if (this.isOver) return;
     this._finish(ending);
-    if (this.isWelcome) this._owner.ended(this, ending);
+    if (this.isWelcome) this._onEnd(this, ending);
   }
 
   private _finish(ending: Ending): void {

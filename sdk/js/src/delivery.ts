@@ -4,10 +4,9 @@ import { type Cursor, formatCursor } from "./cursor.js";
 import type { RelayError } from "./errors.js";
 import { type Ask, CONTENT_EVENTS, type Emitter, type RunInfo } from "./events.js";
 import { Feed, type Item } from "./feed.js";
-import type { Healer } from "./heal.js";
 import { type Frame, type JsonObject, type Message, numberOf, textOf } from "./messages.js";
 import type { Platform } from "./platform.js";
-import { type Change, type RunTexts, trackOf } from "./texts.js";
+import { type Change, type Run, type RunTexts, trackOf } from "./texts.js";
 
 export interface DeliverySink {
   isWhole(): boolean;
@@ -15,6 +14,10 @@ export interface DeliverySink {
   /** How old the oldest message is that waits. */
   behind(ms: number): void;
   roomAgain(): void;
+  /** The beginning of this run is missing here, and is there. */
+  fill(run: string, known: Run): void;
+  /** A run ended, with what is told of its text. */
+  verify(run: string, told: JsonObject): void;
 }
 
 const DONE = { done: true, value: undefined } as const;
@@ -38,7 +41,6 @@ export class Delivery {
     platform: Platform,
     private readonly _emitter: Emitter,
     private readonly _texts: RunTexts,
-    private readonly _healer: Healer,
     private readonly _sink: DeliverySink,
   ) {
     this._feed = new Feed(platform, _sink.isWhole, () => this.drain());
@@ -177,11 +179,11 @@ export class Delivery {
     const known = this._texts.runs.get(run);
     if (track !== null && (added.text || added.isRewritten)) {
       this._emitter.emit(track, { run, added: added.text, isRewritten: added.isRewritten });
-      if (this.isFilling && known?.[track].isWhole === false) void this._healer.fill(run, known);
+      if (this.isFilling && known?.[track].isWhole === false) this._sink.fill(run, known);
     }
     if (end !== null) {
       this._emitter.emit("run", { run, state: "ended", reason: known?.reason ?? null, payload: end });
-      void this._healer.verify(run, end);
+      this._sink.verify(run, end);
     }
   }
 

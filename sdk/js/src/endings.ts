@@ -73,6 +73,9 @@ export function judge(ending: Ending): Verdict {
 
 export const isTooBig = (ending: Ending): boolean => ending.kind === "closed" && ending.code === TOO_BIG;
 
+/** While we are opening another one, this may have been our own doing. */
+export const isSuperseded = (ending: Ending): boolean => ending.kind === "closed" && ending.code === SUPERSEDED;
+
 /** Closed by its gateway: there is nothing left to replace. */
 export const isClosedByServer = (ending: Ending): boolean => ending.kind === "closed";
 

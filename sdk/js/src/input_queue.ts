@@ -10,6 +10,7 @@ import { type JsonObject, numberOf, objectOf, textOf } from "./messages.js";
 import type { Platform } from "./platform.js";
 import type { SavedInput } from "./store.js";
 import { utf8Length } from "./texts.js";
+import type { Answered } from "./uplink.js";
 
 /** Sent and not settled. */
 const WINDOW = 16;
@@ -27,8 +28,8 @@ interface Entry {
 }
 
 export interface InputSink {
-  /** Hand it to the connection; false when there is none. Its answer comes by `accepted` or `refused`. */
-  send(seq: number, payload: JsonObject): boolean;
+  /** Hand it to the connection; false when there is none. Its answer comes by `accepted`, `refused` or `answered`. */
+  send(seq: number, payload: JsonObject, answered: Answered): boolean;
   /** Else one at a time: its answer is waited for. */
   isDuplex(): boolean;
   keep(inputs: readonly SavedInput[]): Promise<void>;
@@ -123,10 +124,11 @@ export class InputQueue {
     }
   }
 
-  /** No answer over HTTP: the same again. */
-  unanswered(seq: number, afterMs: number | null): void {
-    const entry = this._entries.find((known) => known.seq === seq);
-    if (entry) this._sendAgainFrom(entry, afterMs ?? RETRY_MS);
+  /** Over HTTP. No answer: the same again. */
+  private _answered(seq: number, answer: JsonObject | null, isAccepted: boolean, afterMs: number | null): void {
+    const told = answer ?? { retryable: true, after_ms: afterMs ?? RETRY_MS };
+    if (isAccepted) this.accepted({ ...told, seq });
+    else this.refused({ ...told, seq });
   }
 
   /** The connection was closed for a message that was too big: the biggest of those that were sent. False: none was. */
@@ -188,7 +190,7 @@ export class InputQueue {
     if (!this._isOnline || this._isClosed || this._cancelPause !== null) return;
     for (const entry of this._entries.slice(0, this._sink.isDuplex() ? WINDOW : 1)) {
       if (entry.isSent || entry.seq === null) continue;
-      if (!this._sink.send(entry.seq, entry.payload)) return;
+      if (!this._sink.send(entry.seq, entry.payload, this._answered.bind(this, entry.seq))) return;
       entry.isSent = true;
       this._tell(entry, "sent");
     }

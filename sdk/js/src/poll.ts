@@ -10,6 +10,8 @@ import type { Platform } from "./platform.js";
 /** The first poll is there for its welcome. */
 const FIRST_WAIT_SECONDS = 0.1;
 const LIMIT = "500";
+/** An answer without anything that comes sooner was no long poll: something between answers for the gateway. */
+const LEAST_MS = 500;
 
 export function openPoll(platform: Platform, request: ChannelRequest, sink: ChannelSink): Channel {
   const stop = new AbortController();
@@ -31,8 +33,8 @@ async function poll(
   let since = cursor;
   let replaces = query.replaces;
   for (let count = 0; ; count++) {
-    const wait = count === 0 ? FIRST_WAIT_SECONDS : request.pollWaitMs / 1000;
-    const url = sessionUrl(request.base, request.session, "messages", {
+    const wait = count === 0 ? FIRST_WAIT_SECONDS : request.settings.timing.pollWait / 1000;
+    const url = sessionUrl(request.base, request.settings.session, "messages", {
       ...query,
       sdk: "1",
       limit: LIMIT,
@@ -40,7 +42,8 @@ async function poll(
       ...(since !== undefined && { since }),
       ...(replaces !== undefined && { replaces }),
     });
-    const timeoutMs = wait * 1000 + request.connectTimeoutMs;
+    const began = platform.now();
+    const timeoutMs = wait * 1000 + request.settings.timing.connectTimeout;
     const reply = await ask(platform, { url, token: request.token, timeoutMs, signal });
     if (signal.aborted) return null;
     if (reply.refusal !== null) return endingOf(reply);
@@ -61,7 +64,11 @@ async function poll(
         reason: textOf(objectOf(close).reason),
       };
     }
+    const isEmpty = frames.length <= 1 && count > 0;
+    if (isEmpty && platform.now() - began < LEAST_MS) await pause(platform, LEAST_MS);
     await sink.room();
     if (signal.aborted) return null;
   }
 }
+
+const pause = (platform: Platform, ms: number): Promise<void> => new Promise((resolve) => platform.after(ms, resolve));

@@ -6,6 +6,7 @@
 import { ClosedError, QueueFullError, type RelayError, refusalOf } from "./errors.js";
 import { type JsonObject, numberOf, textOf } from "./messages.js";
 import type { Platform } from "./platform.js";
+import type { Answered } from "./uplink.js";
 
 const MAX_PENDING = 64;
 /** After a refusal that passes, when it does not say how long it takes. */
@@ -18,8 +19,8 @@ interface Pending {
   reject(error: RelayError): void;
 }
 
-/** Hand it to the connection, if there is one. Its answer comes by `settle`, or by `again` when none came. */
-export type SendControl = (id: string, payload: JsonObject) => void;
+/** Hand it to the connection, if there is one. Its answer comes by `settle`, or by `answered`. */
+export type SendControl = (payload: JsonObject, answered: Answered) => void;
 
 export class Requests {
   isPaused = false;
@@ -63,7 +64,7 @@ export class Requests {
   welcome(): void {
     const kinds = [...this._pending.values()].map(({ payload }) => payload.kind);
     if (this.isPaused && !kinds.includes("pause") && !kinds.includes("resume")) {
-      this._send("", { kind: "pause" });
+      this._send({ kind: "pause" }, () => undefined);
     }
     for (const id of this._pending.keys()) this._say(id);
   }
@@ -73,14 +74,14 @@ export class Requests {
     const request = this._pending.get(id);
     if (request === undefined) return;
     const passes = payload.retryable === true || payload.code === "fenced"; // a newer connection of ours writes
-    if (!isAccepted && passes) return this.again(id, numberOf(payload.after_ms));
+    if (!isAccepted && passes) return this._again(id, numberOf(payload.after_ms));
     this._pending.delete(id);
     if (isAccepted) request.resolve(payload);
     else request.reject(refusalOf(textOf(payload.code), textOf(payload.message) || "refused"));
   }
 
   /** Say it once more, soon. */
-  again(id: string, afterMs: number | null): void {
+  private _again(id: string, afterMs: number | null): void {
     const cancel = this._platform.after(afterMs ?? RETRY_MS, () => {
       this._timers.delete(cancel);
       this._say(id);
@@ -99,6 +100,10 @@ export class Requests {
 
   private _say(id: string): void {
     const request = this._pending.get(id);
-    if (request !== undefined && !this._isClosed) this._send(id, request.payload);
+    if (request === undefined || this._isClosed) return;
+    this._send(request.payload, (answer, isAccepted, afterMs) => {
+      if (answer === null) this._again(id, afterMs);
+      else this.settle(id, answer, isAccepted);
+    });
   }
 }

@@ -10,10 +10,10 @@ import { broken, type Ending } from "./endings.js";
 import { ProtocolError, RelayError } from "./errors.js";
 import type { Ask, QualityEvent, RunInfo, SessionEvents, StateEvent } from "./events.js";
 import { CONTENT_EVENTS, Emitter } from "./events.js";
-import { Healer } from "./heal.js";
-import { readHistory } from "./history.js";
+import type { Healer } from "./heal.js";
 import { InputQueue } from "./input_queue.js";
 import { Keeper } from "./keeper.js";
+import { loadFallback } from "./load_fallback.js";
 import {
   BadFrame,
   type Frame,
@@ -35,7 +35,7 @@ import type { ChannelName, SessionState } from "./states.js";
 import { MemoryStore } from "./store.js";
 import { claimClient, freshClient } from "./tab_lock.js";
 import { RunTexts } from "./texts.js";
-import { Uplink } from "./uplink.js";
+import { control, Uplink } from "./uplink.js";
 
 /**
  * Read it by one `for await` loop, or by listeners; with neither, messages wait (and the server holds back). Every text
@@ -87,7 +87,9 @@ export class Session implements AsyncIterable<Message> {
       rtt: (ms) => this._onRtt(ms),
       room: async (connection) => {
         await this._delivery.room();
-        if (connection.name === "poll") await this._requests.unpaused();
+        if (connection.name !== "poll") return;
+        await this._requests.unpaused();
+        await this._conductor.mayPoll(connection);
       },
       endingOf,
       state: (event) => this._onState(event),
@@ -102,21 +104,10 @@ export class Session implements AsyncIterable<Message> {
       timing.connectTimeout,
       () => this._clientId,
       () => this._conductor.current,
-      {
-        inputAnswered: (seq, answer, isAccepted, afterMs) => {
-          if (answer === null) this._queue.unanswered(seq, afterMs);
-          else if (isAccepted) this._queue.accepted(answer);
-          else this._queue.refused({ ...answer, seq });
-        },
-        controlAnswered: (id, answer, isAccepted, afterMs) => {
-          if (answer === null) this._requests.again(id, afterMs);
-          else this._requests.settle(id, answer, isAccepted);
-        },
-      },
     );
-    this._requests = new Requests(platform, (id, payload) => this._uplink.control(id, payload));
+    this._requests = new Requests(platform, (payload, answered) => this._uplink.control(payload, answered));
     this._queue = new InputQueue(platform, settings.queueItems, settings.queueBytes, {
-      send: (seq, payload) => this._uplink.input(seq, payload),
+      send: (seq, payload, answered) => this._uplink.input(seq, payload, answered),
       isDuplex: () => this._conductor.current?.isDuplex === true,
       keep: (inputs) => this._keeper.keepInputs(inputs),
       status: (event) => this._emitter.emit("input", event),
@@ -125,13 +116,7 @@ export class Session implements AsyncIterable<Message> {
       const live = this._conductor.current;
       if (live?.isDuplex && live.line === cursor.line) live.send(control({ kind: "ack", seq: cursor.seq }));
     });
-    const healer = new Healer(this._texts, {
-      sha256: (data) => platform.sha256(data),
-      history: (onPage) => this._history(null, onPage),
-      rewritten: (run, track) => this._emitter.emit(track, { run, added: "", isRewritten: true }),
-      digest: (event) => this._emitter.emit("digest", event),
-    });
-    this._delivery = new Delivery(platform, this._emitter, this._texts, healer, {
+    this._delivery = new Delivery(platform, this._emitter, this._texts, {
       isWhole: () => settings.segments === "whole" || (settings.segments === "auto" && this._quality.isDegraded),
       applied: (cursor, bytes) => {
         this._acks.note(cursor, bytes);
@@ -139,6 +124,8 @@ export class Session implements AsyncIterable<Message> {
       },
       behind: (ms) => this.reportBehind(ms),
       roomAgain: () => this._conductor.wake(),
+      fill: (run, known) => this._heal((healer) => healer.fill(run, known)),
+      verify: (run, told) => this._heal((healer) => healer.verify(run, told)),
     });
     this._reception = this._newReception(options.cursor ?? null);
     this._page = new PageWatch(platform, {
@@ -366,7 +353,7 @@ export class Session implements AsyncIterable<Message> {
       case "ask_open":
         return this._delivery.opened(objectOf(payload.ask));
       case "reconnect_later":
-        if (connection === this._conductor.current) this._conductor.replaceInSlot(numberOf(payload.after_ms) ?? 0);
+        if (connection === this._conductor.current) this._conductor.slot(numberOf(payload.after_ms) ?? 0, true);
         return;
       case "expiring":
         return void this._renew(connection);
@@ -385,6 +372,7 @@ export class Session implements AsyncIterable<Message> {
     if (!isFirst) return;
     this._conductor.welcomed(connection);
     this._head = numberOf(payload.head) ?? this._head;
+    loadFallback().catch(() => undefined);
     this._queue.welcome(numberOf(payload.input_seq), numberOf(objectOf(payload.limits).message_bytes));
     this._requests.welcome();
   }
@@ -398,14 +386,14 @@ export class Session implements AsyncIterable<Message> {
       this._requests.settle(textOf(payload.id), payload, isAccepted);
     } else if (connection === this._conductor.current) {
       const afterMs = numberOf(payload.after_ms);
-      if (afterMs !== null) this._conductor.slot(afterMs);
+      if (afterMs !== null) this._conductor.slot(afterMs, false);
     }
   }
 
   /** Before the token ends: in band where that is possible, else by a new connection. */
   private async _renew(connection: Connection): Promise<void> {
     if (!this._credentials.isRenewable) return;
-    if (!connection.isDuplex) return this._conductor.replaceIn(0);
+    if (!connection.isDuplex) return this._conductor.slot(0, true);
     try {
       const token = await this._credentials.next();
       if (token !== null) connection.send(control({ kind: "auth", token }));
@@ -423,6 +411,22 @@ export class Session implements AsyncIterable<Message> {
     });
   }
 
+  /** Where it cannot be loaded, texts are not checked. */
+  private _heal(act: (healer: Healer) => Promise<void>): void {
+    const heal = async () => {
+      const { Healer } = await loadFallback();
+      await act(
+        new Healer(this._texts, {
+          sha256: (data) => this._platform.sha256(data),
+          history: (onPage) => this._history(null, onPage),
+          rewritten: (run, track) => this._emitter.emit(track, { run, added: "", isRewritten: true }),
+          digest: (event) => this._emitter.emit("digest", event),
+        }),
+      );
+    };
+    heal().catch(() => undefined);
+  }
+
   private async _history(since: string | null, onPage: (frames: readonly unknown[]) => boolean): Promise<boolean> {
     const live = this._conductor.current;
     const request = {
@@ -434,9 +438,10 @@ export class Session implements AsyncIterable<Message> {
       timeoutMs: this._settings.timing.connectTimeout,
     };
     try {
+      const { readHistory } = await loadFallback();
       return await readHistory(this._platform, request, onPage);
     } catch {
-      return false; // what came is no history
+      return false; // what came is no history, or nothing could be loaded
     }
   }
 }
@@ -445,8 +450,6 @@ export class Session implements AsyncIterable<Message> {
 export function connect(options: ConnectOptions): Session {
   return new Session(options);
 }
-
-const control = (payload: JsonObject): string => JSON.stringify({ type: "control", payload });
 
 /** What an older version kept, or somebody else wrote, is no position. */
 function savedCursor(text: string) {

@@ -71,7 +71,7 @@ export function openSse(platform: Platform, request: ChannelRequest, sink: Chann
 
 /** Resolves with how it ended; null when it was closed from this side. */
 async function read(platform: Platform, request: ChannelRequest, sink: ChannelSink, signal: AbortSignal) {
-  const url = sessionUrl(request.base, request.session, "events", { ...request.query, sdk: "1" });
+  const url = sessionUrl(request.base, request.settings.session, "events", { ...request.query, sdk: "1" });
   try {
     if (platform.fetch === null) return broken("there is no fetch here");
     const response = await platform.fetch(url, requestInit(request.token, signal, "text/event-stream"));

@@ -5,13 +5,8 @@ import { ask, type Reply, sessionUrl } from "./http.js";
 import type { JsonObject } from "./messages.js";
 import type { Platform } from "./platform.js";
 
-export interface UplinkSink {
-  /** `null`: no answer, or one that asks to come again later. */
-  inputAnswered(seq: number, answer: JsonObject | null, isAccepted: boolean, afterMs: number | null): void;
-  controlAnswered(id: string, answer: JsonObject | null, isAccepted: boolean, afterMs: number | null): void;
-}
-
-type Answered = (answer: JsonObject | null, isAccepted: boolean, afterMs: number | null) => void;
+/** Called where the answer comes by HTTP. `null`: none came, or one that asks to come again later. */
+export type Answered = (answer: JsonObject | null, isAccepted: boolean, afterMs: number | null) => void;
 
 export class Uplink {
   private _posts: Promise<void> = Promise.resolve();
@@ -23,36 +18,26 @@ export class Uplink {
     private readonly _timeoutMs: number,
     private readonly _client: () => string,
     private readonly _live: () => Connection | null,
-    private readonly _sink: UplinkSink,
   ) {}
 
   /** False when nothing is live. */
-  input(seq: number, payload: JsonObject): boolean {
+  input(seq: number, payload: JsonObject, answered: Answered): boolean {
     const live = this._live();
     if (live === null) return false;
     if (live.isDuplex) return live.send(JSON.stringify({ type: "text", seq, payload }));
-    this._post(live, "input", { client: this._client(), seq, payload }, (...answer) =>
-      this._sink.inputAnswered(seq, ...answer),
-    );
+    this._post(live, "input", { client: this._client(), seq, payload }, answered);
     return true;
   }
 
   /** Nothing happens when nothing is live: it is said again on the next connection. */
-  control(id: string, payload: JsonObject): void {
+  control(payload: JsonObject, answered: Answered): void {
     const live = this._live();
     if (live === null) return;
-    if (live.isDuplex) {
-      live.send(JSON.stringify({ type: "control", payload }));
-      return;
-    }
-    if (live.name === "poll" && (payload.kind === "pause" || payload.kind === "resume")) {
-      // Between two polls there is no connection to pause: we do not poll meanwhile.
-      if (id) this._sink.controlAnswered(id, { what: payload.kind }, true, null);
-      return;
-    }
-    this._post(live, "control", { client: this._client(), ...payload }, (...answer) =>
-      this._sink.controlAnswered(id, ...answer),
-    );
+    const { kind } = payload;
+    // Between two polls there is no connection to pause: we do not poll meanwhile.
+    if (live.name === "poll" && (kind === "pause" || kind === "resume")) answered({ what: kind }, true, null);
+    else if (live.isDuplex) live.send(control(payload));
+    else this._post(live, "control", { client: this._client(), ...payload }, answered);
   }
 
   close(): void {
@@ -70,6 +55,8 @@ export class Uplink {
     });
   }
 }
+
+export const control = (payload: JsonObject): string => JSON.stringify({ type: "control", payload });
 
 const RETRYABLE = [408, 425, 429];
 

@@ -41,7 +41,7 @@ export function openWebSocket(platform: Platform, request: ChannelRequest, sink:
     queueMicrotask(() => sink.ended(broken("there is no WebSocket here")));
     return { name: "websocket", isDuplex: true, send: () => false, close: () => undefined };
   }
-  socket = new platform.WebSocket(socketUrl(request.base, request.session, request.query), protocols);
+  socket = new platform.WebSocket(socketUrl(request.base, request.settings.session, request.query), protocols);
   socket.binaryType = "arraybuffer";
   socket.onopen = () => {
     wasOpen = true;
