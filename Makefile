@@ -45,6 +45,7 @@ test: $(VENV)/.dev $(JS)/dist/.built ## Run the tests: at most six minutes on tw
 	@$(BIN)/python -m pytest $(SLOW) -m "not soak" -q
 	@$(NPM) run --silent test
 	@$(NPM) run --silent size
+	@$(NPM) run --silent pack:test
 
 # What its users install, and what is tested.
 $(JS)/node_modules/.installed: $(JS)/package-lock.json | $(VENV)/.dev
