@@ -10,7 +10,7 @@ import { entries, root } from "./entries.mjs";
 const common = { bundle: true, mangleProps: /^_[a-z]/, packages: "external", target: "es2022", logLevel: "warning" };
 const everywhere = { ...common, entryPoints: entries, platform: "neutral" };
 // Beside what is there, and put in its place when it is whole: somebody may be running that.
-const dist = join(root, "dist.next");
+const dist = join(root, `dist.${process.pid}.next`);
 
 const sources = (folder) =>
   readdirSync(folder, { recursive: true, encoding: "utf8" })
@@ -62,7 +62,7 @@ await build({
 });
 
 writeFileSync(join(dist, ".built"), ""); // what the Makefile looks at
-const [now, old] = [join(root, "dist"), join(root, "dist.old")];
+const [now, old] = [join(root, "dist"), join(root, `dist.${process.pid}.old`)];
 rmSync(old, { recursive: true, force: true });
 if (existsSync(now)) renameSync(now, old);
 renameSync(dist, now);
