@@ -194,7 +194,7 @@ class Door:
             replaces=request.replaces,
             wants_rhythm=request.wants_rhythm,
             channel=request.channel,
-            pacing=Pacing(self.clock()) if request.retry_count >= MIN_RETRIES else None,
+            pacing=Pacing(self.clock()) if _is_paced(request) else None,
         )
 
     def read_auth(self, text: str) -> str:
@@ -256,6 +256,11 @@ class Door:
             else:
                 return
         log.info("release_left_to_lease")
+
+
+def _is_paced(request: ConnectRequest) -> bool:
+    """A poll is not: its client has a pace of its own, and a snapshot must come whole with one answer."""
+    return request.retry_count >= MIN_RETRIES and request.channel is not Channel.POLL
 
 
 def _says_that_nothing_was_claimed(exc: BaseException) -> bool:

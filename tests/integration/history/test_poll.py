@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gateway.adapters.http import poll
 from tests.integration.event_source import seqs_of, streaming
 from tests.integration.resp.servers import Server
 from tests.integration.websocket.test_websocket import JWT, World, bearer, serving, token
@@ -82,12 +83,13 @@ async def test_many_polls_are_one_sequence_and_no_take_over(world: World) -> Non
     assert not world.gateway.measures.takeovers
 
 
-async def test_without_the_last_connection_it_is_no_take_over_either(world: World) -> None:
+async def test_without_the_last_connection_it_is_no_take_over_either(world: World, server: Server) -> None:
     """The route is gone before the answer goes out."""
     poller = Poller(world)
     for number in range(1, 16):
         await world.push("chat-1", f"{number} ")
         await poller.poll(**{"from": "start"})
+        assert not server.admin.exists("rr:{default:chat-1}:routes")
         poller.connection = None
 
     assert poller.seqs == list(range(1, 16))
@@ -107,22 +109,43 @@ async def test_a_backlog_comes_in_answers_of_the_limit(world: World, limit: int)
     assert all(len(kinds(answer)) > 1 for answer in answers)
 
 
-async def test_a_snapshot_comes_whole_with_one_poll(server: Server) -> None:
+async def test_polls_that_end_before_they_are_live_take_the_route_all_the_same(world: World) -> None:
+    """A backlog of several pages, in more answers than a client has take-overs; the socket before them is told once."""
+    for first in range(0, 400, 20):
+        await world.push("chat-1", *(f"{number} " + "x" * 1_500 for number in range(first, first + 20)))
+    poller = Poller(world)
+    async with world.connect("/v1/sessions/chat-1/ws?client=me") as socket:
+        poller.connection = (await socket.control("welcome"))["connection"]
+        answers = [await poller.poll(limit=20, last_received_seq=0)]
+        assert await socket.closed() == (1000, "moved")
+    while answers[-1]["more"]:
+        answers.append(await poller.poll(limit=20))
+
+    assert poller.seqs == list(range(1, 401))
+    assert len(answers) >= 20
+    assert not world.gateway.measures.takeovers["supersede"]
+
+
+async def test_a_snapshot_comes_whole_with_one_poll(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes: half of one moves nobody, and the next poll would begin it again."""
+    monkeypatch.setattr(poll, "LINGER_SECONDS", 0.0)
     async with serving(server, retention={"max_messages": 100}) as world:
-        await world.http.post(
-            f"{world.url}/v1/sessions/chat-1/push", json={"payload": {"kind": "run_start", "run": "r1"}}
-        )
-        for first in range(0, 400, 20):
-            await world.push("chat-1", *(f"{number} " * 200 for number in range(first, first + 20)))
+        url = f"{world.url}/v1/sessions/chat-1/push"
+        for run in ("r1", "r2", "r3"):
+            await world.http.post(url, json={"payload": {"kind": "run_start", "run": run}})
+            for _ in range(16):
+                await world.http.post(url, json={"payload": {"kind": "delta", "run": run, "text": "é" * 30_000}})
+        for _ in range(100):
+            await world.push("chat-1", "x")
         poller = Poller(world)
-        await poller.poll(**{"from": "start"})
-        while poller.seqs[-1:] != [401]:
+        answer = await poller.poll(**{"from": "start"})
+        while poller.seqs[-1:] != [151]:
             await poller.poll()
 
-    text = "".join(frame["payload"].get("text", "") for frame in poller.frames)
-    assert text == "".join(f"{number} " * 200 for number in range(400))
-    snapshots = [frame["payload"] for frame in poller.frames if frame["payload"]["kind"] == "snapshot"]
+    snapshots = [frame["payload"] for frame in answer["frames"] if frame["payload"]["kind"] == "snapshot"]
     assert [("cursor" in snapshot) for snapshot in snapshots] == [False] * (len(snapshots) - 1) + [True]
+    assert sum(len(snapshot["text"]) for snapshot in snapshots) >= 3 * 16 * 30_000
+    assert snapshots == [frame["payload"] for frame in poller.frames if frame["payload"]["kind"] == "snapshot"]
 
 
 async def test_an_open_ask_is_told_once_and_is_no_reason_to_answer_at_once(world: World) -> None:
