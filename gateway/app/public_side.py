@@ -56,7 +56,7 @@ def public_app(
     websocket = WebSocketEndpoint(admission, server=settings.server, limits=settings.limits)
     history = History(access, kept.store, kept.runs, hub.shared, hub.resume.budget, measures)
     following = Following(access, kept.runs)
-    prompts = Prompts(access, clients.inputs, following, max_bytes=settings.limits.batch_bytes, rng=rng)
+    prompts = Prompts(access, clients.inputs, max_bytes=settings.limits.batch_bytes, rng=rng)
     events = sse.SseEndpoint(admission, following, prompts, liveness=settings.liveness).handle
     prompting = dict.fromkeys(sse.PATHS, events)
     reading = {

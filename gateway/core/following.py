@@ -23,10 +23,16 @@ class Following:
         open_runs = [info.run for info in await self._runs.runs(ref) if info.is_open]
         return open_runs[-1] if open_runs else None
 
-    async def is_known(self, principal: Principal, session: SessionId, run: RunId) -> bool:
-        """Whether it has begun, and is retained. Raises RelayError, StoreUnavailable."""
+    async def seq_before(self, principal: Principal, session: SessionId, run: RunId) -> int:
+        """After which the run begins: what is retained of it, or where it is going to. Raises RelayError,
+        StoreUnavailable."""
         ref = await self._access.member(principal, session)
-        return await self._runs.run(ref, run) is not None
+        # In this order: a run that begins between the two is above the head.
+        known = await self._access.store.info(ref)
+        info = await self._runs.run(ref, run)
+        if info is not None:
+            return max(0, info.first_seq - 1)
+        return 0 if known is None else known.log.head
 
     async def has_ended(self, principal: Principal, session: SessionId, run: RunId, cursor: Cursor) -> bool:
         """Whether nothing of the run follows the cursor. Raises RelayError, StoreUnavailable."""

@@ -17,7 +17,7 @@ from gateway.adapters.http.protocol import HttpProtocol
 from gateway.adapters.http.requests import session_of
 from gateway.adapters.http.sse_events import event_stream, retry_after_close
 from gateway.adapters.http.sse_link import SseLink
-from gateway.adapters.http.sse_params import OPENAI_PATH, SseParams, from_the_start, read_sse_params
+from gateway.adapters.http.sse_params import OPENAI_PATH, SseParams, read_sse_params
 from gateway.adapters.http.sse_prompts import Prompts
 from gateway.adapters.http.ws_parts import Visit
 from gateway.domain.access.principal import Principal
@@ -56,6 +56,8 @@ class Following(Protocol):
 
     async def open_run(self, principal: Principal, session: SessionId) -> RunId | None: ...
 
+    async def seq_before(self, principal: Principal, session: SessionId, run: RunId) -> int: ...
+
     async def has_ended(self, principal: Principal, session: SessionId, run: RunId, cursor: Cursor) -> bool: ...
 
 
@@ -93,8 +95,8 @@ class SseEndpoint:
             principal = await self._admission.identify(request, params.connect)
             prompt = None
             if request.method == hdrs.METH_POST:
-                prompt, params = await self._prompts.read(request, params, principal)
-            elif params.shown.format is not OutputFormat.RELAYROUTER:
+                prompt, params = await self._prompts.read(request, params)
+            if params.shown.format is not OutputFormat.RELAYROUTER:
                 chosen = await self._chosen(params, principal)
                 if chosen is None:
                     return web.Response(status=204, headers=cors_of(request))
@@ -126,12 +128,18 @@ class SseEndpoint:
             and await self._following.has_ended(principal, session, shown.run, plain)
         ):
             return None
-        if shown.run is not None or params.is_placed:
-            return params
-        run = await self._following.open_run(principal, session)
-        if run is None:
-            return None if params.only_open else params
-        return replace(params, connect=from_the_start(params.connect), shown=shown._replace(run=run))
+        run = shown.run
+        if run is None and resume is not None and resume.place is not None and resume.place.run:
+            run = RunId(resume.place.run)
+        if run is None and not params.is_placed:
+            run = await self._following.open_run(principal, session)
+            if run is None:
+                return None if params.only_open else params
+        if run is not None and params.begins_with_run:
+            seq = await self._following.seq_before(principal, session, run)
+            request = replace(params.connect.request, last_received_seq=seq)
+            params = replace(params, connect=replace(params.connect, request=request))
+        return replace(params, shown=shown._replace(run=run))
 
     async def _send(self, request: web.Request, prompt: Prompt, principal: Principal, visit: Visit) -> None:
         """From the claim on, so that no answer comes too early. Nobody stays when it is refused."""

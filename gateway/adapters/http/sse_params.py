@@ -29,6 +29,8 @@ class SseParams:
     """It says where to begin."""
     only_open: bool
     """`follow=open`: it does not wait for a run that has not begun."""
+    begins_with_run: bool
+    """Wherever the client was before: a library's message is the whole run."""
 
 
 def read_sse_params(
@@ -50,8 +52,6 @@ def read_sse_params(
     is_placed = resume is not None or bool(_BEGINNINGS & request.query.keys())
     if cursor is not None:  # newer than what the URL was made with
         connect = replace(connect, request=replace(connect.request, cursor=cursor))
-    elif resume is not None or (is_dialect and run is not None and not is_placed):
-        connect = from_the_start(connect)
     # What reads a dialect is a library that fetches, unless it says otherwise.
     return SseParams(
         connect,
@@ -59,12 +59,8 @@ def read_sse_params(
         shown=Shown(output, connect.request.session, None if run is None else RunId(run), resume),
         is_placed=is_placed,
         only_open=follow == "open",
+        begins_with_run=is_dialect and cursor is None and (resume is not None or not is_placed),
     )
-
-
-def from_the_start(connect: Params) -> Params:
-    """Of what is retained, whatever the client has acknowledged: a library's message begins with the run."""
-    return replace(connect, request=replace(connect.request, last_received_seq=0))
 
 
 def _read_resume(reader: QueryReader, header: "tuple[str, ...] | list[str]", run: str | None) -> Resume | None:
@@ -76,4 +72,4 @@ def _read_resume(reader: QueryReader, header: "tuple[str, ...] | list[str]", run
     return resume
 
 
-__all__ = ["LAST_EVENT_ID", "OPENAI_PATH", "SseParams", "from_the_start", "read_sse_params"]
+__all__ = ["LAST_EVENT_ID", "OPENAI_PATH", "SseParams", "read_sse_params"]

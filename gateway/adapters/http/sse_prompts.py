@@ -4,14 +4,15 @@ It becomes an ordinary input of the session, in the agent's inbox, with the id o
 """
 
 import random
-from typing import Any, Final, Protocol
+from dataclasses import replace
+from typing import Any, Final
 
 import msgspec
 from aiohttp import web
 
 from gateway.adapters.http.parts import Access, Inputs
 from gateway.adapters.http.requests import idempotency_key_of, read_json
-from gateway.adapters.http.sse_params import SseParams, from_the_start
+from gateway.adapters.http.sse_params import SseParams
 from gateway.domain.access.principal import Principal
 from gateway.domain.exchange.trace import TRACEPARENT, traceparent_of
 from gateway.domain.streams.output import OutputFormat
@@ -22,25 +23,18 @@ from gateway.domain.wire.ids import ClientId, RunId, SessionId
 _decoder: Final = msgspec.json.Decoder(dict[str, Any])
 
 
-class KnownRuns(Protocol):
-    """core/following.py. Raises RelayError, StoreUnavailable."""
-
-    async def is_known(self, principal: Principal, session: SessionId, run: RunId) -> bool: ...
-
-
 class Prompts:
     """One per gateway."""
 
-    def __init__(self, access: Access, inputs: Inputs, runs: KnownRuns, *, max_bytes: int, rng: random.Random) -> None:
+    def __init__(self, access: Access, inputs: Inputs, *, max_bytes: int, rng: random.Random) -> None:
         """`max_bytes`: of a body, with the whole conversation that libraries put into it."""
         self._access = access
         self._inputs = inputs
-        self._runs = runs
         self._max_bytes = max_bytes
         self._rng = rng
 
-    async def read(self, request: web.Request, params: SseParams, principal: Principal) -> tuple[Prompt, SseParams]:
-        """The message, and what its response shows. Raises RelayError, StoreUnavailable."""
+    async def read(self, request: web.Request, params: SseParams) -> tuple[Prompt, SseParams]:
+        """The message, and what its response shows. Raises RelayError."""
         shown = params.shown
         if shown.format is OutputFormat.RELAYROUTER:
             raise RelayError(ErrorCode.METHOD_NOT_ALLOWED, "POST goes with a `format` of another library; see /input")
@@ -49,17 +43,7 @@ class Prompts:
             prompt = read_prompt(shown.format, body, idempotency_key_of(request) or f"{self._rng.getrandbits(96):024x}")
         except BadPrompt as exc:
             raise RelayError(ErrorCode.BAD_REQUEST, str(exc)) from None
-        run = RunId(prompt.run)
-        is_known = await self._runs.is_known(principal, shown.session, run)
-        # Sent again: the answer may have begun. Else it begins after the connection.
-        connect = from_the_start(params.connect) if is_known else params.connect
-        return prompt, SseParams(
-            connect,
-            reads_statuses=params.reads_statuses,
-            shown=shown._replace(run=run, resume=None),
-            is_placed=True,
-            only_open=False,
-        )
+        return prompt, replace(params, shown=shown._replace(run=RunId(prompt.run), resume=None), begins_with_run=True)
 
     async def send(self, request: web.Request, prompt: Prompt, principal: Principal, session: SessionId) -> None:
         """Returns when the message is durable. Raises RelayError."""
@@ -70,4 +54,4 @@ class Prompts:
         await self._inputs.by_http(ref, client, principal, 1, dict(prompt.payload), trace)
 
 
-__all__ = ["KnownRuns", "Prompts"]
+__all__ = ["Prompts"]

@@ -109,12 +109,20 @@ def test_our_own_format_is_not_translated() -> None:
     assert isinstance(event_stream(shown(OutputFormat.OPENAI)), DialectEvents)
 
 
-def test_a_run_begins_at_its_beginning() -> None:
-    """Wherever the client was before."""
-    assert params("format=openai&run=r1&client=c").connect.request.last_received_seq == 0
-    assert params("format=openai&run=r1&from=live").connect.request.last_received_seq is None
-    assert params("format=openai").connect.request.last_received_seq is None
-    assert params("run=r1").connect.request.last_received_seq is None
+@pytest.mark.parametrize(
+    ("query", "begins_with_run"),
+    [
+        ("format=openai&run=r1&client=c", True),
+        ("format=openai", True),
+        ("format=openai&run=r1&from=live", False),
+        ("format=openai&run=r1&last_received_seq=3", False),
+        (f"format=openai&run=r1&cursor={CURSOR}", False),
+        ("run=r1", False),
+    ],
+)
+def test_a_run_begins_at_its_beginning(query: str, begins_with_run: bool) -> None:
+    """Wherever the client was before, unless the request says where to begin."""
+    assert params(query).begins_with_run is begins_with_run
 
 
 def test_an_event_id_says_where_to_go_on() -> None:
@@ -129,9 +137,9 @@ def test_an_event_id_says_where_to_go_on() -> None:
 
 
 def test_an_event_id_before_any_position_begins_at_the_beginning() -> None:
-    found = params("format=openai", header=event_id("", Place("r1"))).connect.request
+    found = params("format=openai", header=event_id("", Place("r1")))
 
-    assert (found.cursor, found.last_received_seq) == (None, 0)
+    assert (found.connect.request.cursor, found.begins_with_run) == (None, True)
 
 
 @pytest.mark.parametrize(
