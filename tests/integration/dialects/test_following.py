@@ -235,3 +235,20 @@ async def test_a_library_reads_on_when_its_gateway_is_drained(
     assert code == 0
     assert "error" not in answer
     assert answer["text"] == "Before. After."
+
+
+async def test_what_came_before_the_run_is_not_read_again(gateways: list[Gateway]) -> None:
+    """A long conversation would be sent through the gateway with each answer."""
+    for run in ("r1", "r2"):
+        async with StreamedRun(gateways[0], "long", run, dialect="ndjson", segment="raw") as stream:
+            for number in range(50):
+                await stream.write(b'{"text": "word %d "}\n' % number)
+            await stream.finish()
+    before = await gateways[1].metric("messages_delivered_total")
+
+    async with reading(gateways[1], "long", "format=ai-sdk&run=r2") as events:
+        shown = text_of(await events.all())
+
+    assert shown == "".join(f"word {number} " for number in range(50))
+    # Its start, its text in one frame, its end.
+    assert await gateways[1].metric("messages_delivered_total") - before == 3
