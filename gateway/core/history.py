@@ -169,13 +169,16 @@ class _Reading:
         self._left = asked.limit
 
     async def run(self) -> HistoryAnswer:
-        since, connection = self._asked.since, self._connection
-        page = await self._history.page(self._ref, 0 if since is None else since.seq)
+        since, bare_seq, connection = self._asked.since, self._asked.bare_seq, self._connection
+        asked_seq = (bare_seq or 0) if since is None else since.seq
+        page = await self._history.page(self._ref, asked_seq)
         log = page.log
+        if since is None and bare_seq is not None:
+            since = log.cursor(bare_seq)
         connection.session.note(log)
         connection.announce(begin_at(0, log) if since is None else judge(since, log), log)
         self._take_cuts(page)
-        is_fitting = since is None or connection.sent_seq == since.seq
+        is_fitting = connection.sent_seq == asked_seq
         for _ in range(_STEPS):
             if connection.is_below_log:
                 await self._history.rebuild(connection)

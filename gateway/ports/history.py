@@ -11,11 +11,12 @@ from gateway.domain.wire.ids import ClientId, SessionId
 class HistoryRequest:
     session: SessionId
     since: Cursor | None
-    """None: from the start."""
+    """None: from `bare_seq`, or from the start."""
     limit: int
     """Messages."""
     client: ClientId | None = None
     """Whose interrupts apply."""
+    bare_seq: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ class MessagesEndpoint:
                 since=asked.cursor,
                 limit=params.limit,
                 client=asked.client if params.has_client else None,
+                bare_seq=asked.last_received_seq,
             ),
         )
         tag = _etag(answer)

@@ -15,8 +15,8 @@ from gateway.domain.wire.ids import RunId, SessionId
 NEVER_MS: Final = 86_400_000
 """A plain EventSource always comes back; after a close that is final it had better not (a war of take-overs)."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_TAKEN: Final = frozenset({"error", "open", "message"})
-"""An EventSource dispatches events of these names by itself."""
+_TAKEN: Final = frozenset({"error", "open", "message", "close"})
+"""An EventSource dispatches events of the first three by itself, and `close` is the end."""
 
 
 class EventStream(Protocol):

@@ -135,6 +135,19 @@ async def test_a_cursor_beyond_the_head_is_ahead(world: World) -> None:
     assert (page["frames"][0]["payload"]["reason"], seqs_of(page["frames"][1:])) == ("ahead", [1])
 
 
+@pytest.mark.parametrize(("seq", "expected"), [(0, [1, 2]), (1, [2]), (2, []), (3, [1, 2])])
+async def test_a_bare_number_says_where_to_go_on_as_for_a_connection(
+    world: World, seq: int, expected: list[int]
+) -> None:
+    """Beyond the head: a gap, and all from the start."""
+    await world.push("chat-1", "a", "b")
+
+    page = await history(world, f"last_received_seq={seq}")
+
+    assert seqs_of(texts(page["frames"])) == expected
+    assert (page["frames"][0]["payload"]["kind"] == "gap" if page["frames"] else False) == (seq == 3)
+
+
 @pytest.mark.parametrize("limit", [1, 30, 1000])
 async def test_below_the_log_texts_come_as_snapshots(server: Server, limit: int) -> None:
     """G4, as for a connection; also page by page."""

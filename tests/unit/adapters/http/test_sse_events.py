@@ -54,8 +54,8 @@ def test_a_reason_cannot_make_another_event(reason: str) -> None:
     assert (event.name, event.json) == ("close", {"code": 4408, "reason": normal(reason)})
 
 
-@pytest.mark.parametrize("kind", ["error", "open", "message"])
-def test_kinds_that_an_event_source_has_itself_get_another_name(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["error", "open", "message", "close"])
+def test_kinds_that_mean_something_else_as_events_get_another_name(kind: str) -> None:
     assert event_name(kind) == f"relay_{kind}"
 
 
