@@ -23,7 +23,6 @@ from gateway.core.hub import Hub
 from gateway.core.ingest import Ingest
 from gateway.core.user_push import UserPush
 from gateway.domain.measures import Measures
-from gateway.domain.routing.ring import session_thing
 from gateway.domain.wire.ids import GatewayId
 from gateway.settings import Settings
 
@@ -56,7 +55,7 @@ def public_app(
     websocket = WebSocketEndpoint(admission, server=settings.server, limits=settings.limits)
     history = History(access, kept.store, kept.runs, hub.shared, hub.resume.budget, measures)
     following = Following(access, kept.runs)
-    prompts = Prompts(access, clients.inputs, max_bytes=settings.limits.batch_bytes, rng=rng)
+    prompts = Prompts(access, clients.inputs, clients.control, max_bytes=settings.limits.batch_bytes, rng=rng)
     events = sse.SseEndpoint(admission, following, prompts, liveness=settings.liveness).handle
     prompting = dict.fromkeys(sse.PATHS, events)
     reading = {
@@ -75,7 +74,7 @@ def public_app(
         inputs=clients.inputs,
         asks=agents.asks,
         inbox=agents.desk,
-        where=Where(gateway, lambda ref: agents.peers.preferred(session_thing(ref))),
+        where=Where(gateway, agents.peers.prefer),
     )
     return build_public_app(parts, websocket.handle, settings.server, settings.limits, rng, reading, prompting)
 

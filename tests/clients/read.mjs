@@ -166,6 +166,18 @@ async function readAgUi(job, answer) {
   if (failure) answer.failure = failure;
 }
 
+// A run that ends with open asks, and the next one that answers them: AG-UI's interrupts.
+async function approveAgUi(job, answer) {
+  const agent = new HttpAgent({ url: job.url, fetch: resumingFetch({ ...QUICK, fetch: counting(answer) }) });
+  agent.addMessage({ id: "m1", role: "user", content: job.say });
+  await agent.runAgent({});
+  answer.interrupts = structuredClone(agent.pendingInterrupts);
+  const resume = answer.interrupts.map(({ id }) => ({ interruptId: id, status: "resolved", payload: job.value }));
+  await agent.runAgent({ resume }, { onRunFinishedEvent: ({ event }) => void (answer.end = event.outcome?.type) });
+  answer.left = agent.pendingInterrupts;
+  takeAgent(agent, null, answer);
+}
+
 // Each break is a failed run of the agent; the application runs it again from the last event that it saw.
 async function rerunAgUi(job, answer) {
   let lastId = "";
@@ -207,6 +219,7 @@ const LIBRARIES = {
   "send-chat": sendChat,
   "ag-ui": readAgUi,
   "ag-ui-rerun": rerunAgUi,
+  "approve-ag-ui": approveAgUi,
 };
 
 for await (const line of createInterface({ input: process.stdin })) {

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from gateway.adapters.http.parts import Access, Inputs
+from gateway.adapters.http.parts import Access, Control, Inputs
 from gateway.adapters.http.requests import idempotency_key_of, read_json
 from gateway.adapters.http.sse_params import SseParams
 from gateway.domain.access.principal import Principal
@@ -18,7 +18,7 @@ from gateway.domain.exchange.trace import TRACEPARENT, traceparent_of
 from gateway.domain.streams.output import OutputFormat
 from gateway.domain.streams.output.prompt import BadPrompt, Prompt, read_prompt
 from gateway.domain.wire.errors import ErrorCode, RelayError
-from gateway.domain.wire.ids import ClientId, RunId, SessionId
+from gateway.domain.wire.ids import ClientId, RunId, SessionId, SessionRef
 
 _decoder: Final = msgspec.json.Decoder(dict[str, Any])
 
@@ -26,10 +26,11 @@ _decoder: Final = msgspec.json.Decoder(dict[str, Any])
 class Prompts:
     """One per gateway."""
 
-    def __init__(self, access: Access, inputs: Inputs, *, max_bytes: int, rng: random.Random) -> None:
+    def __init__(self, access: Access, inputs: Inputs, control: Control, *, max_bytes: int, rng: random.Random) -> None:
         """`max_bytes`: of a body, with the whole conversation that libraries put into it."""
         self._access = access
         self._inputs = inputs
+        self._control = control
         self._max_bytes = max_bytes
         self._rng = rng
 
@@ -50,8 +51,18 @@ class Prompts:
         ref = await self._access.member(principal, session)
         # Each request is a client of its own: its one message is the same one however often it is sent.
         client = ClientId(f"ask-{prompt.run}"[:128])
+        await self._answer(ref, client, principal, prompt)
         trace = traceparent_of(request.headers.get(TRACEPARENT))
         await self._inputs.by_http(ref, client, principal, 1, dict(prompt.payload), trace)
+
+    async def _answer(self, ref: SessionRef, client: ClientId, principal: Principal, prompt: Prompt) -> None:
+        """Asks that were told as interrupts. Others, and those that are not open, are the agent's to judge."""
+        for ask, value in prompt.answers:
+            try:
+                await self._control.by_http(ref, client, principal, "answer", {"ask": ask, "value": value})
+            except RelayError as exc:
+                if exc.code is not ErrorCode.NOT_FOUND:
+                    raise
 
 
 __all__ = ["Prompts"]

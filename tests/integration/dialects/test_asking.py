@@ -21,20 +21,22 @@ FORMAT_OF = {"ask-openai": "openai", "ag-ui": "ag-ui", "send-chat": "ai-sdk"}
 QUESTION = "How long is a piece of string? 🧵"
 
 
-async def answer_one(gateway: Gateway, session: str) -> dict[str, Any]:
-    """An agent: takes a message of the session from the inbox, answers it in the run that it names."""
+async def take_one(gateway: Gateway, session: str, kind: str = "input") -> dict[str, Any]:
+    """An agent's next item of that session and kind."""
     async with asyncio.timeout(30):
         while True:
-            wanted = {"consumer": f"agent-{session}", "wait": 5}
+            wanted = {"consumer": f"agent-{session}", "wait": 5, "max": 1}
             taken = await ask_once(gateway.url, "POST", "/v1/inbox/take", wanted, timeout_seconds=10)
             for row in taken.json()["items"]:
                 await ask_once(gateway.url, "POST", "/v1/inbox/ack", {"items": [row["receipt"]]})
-                if row["item"]["session"] == session:
-                    item: dict[str, Any] = row["item"]
-                    break
-            else:
-                continue
-            break
+                item: dict[str, Any] = row["item"]
+                if (item["session"], item["kind"]) == (session, kind):
+                    return item
+
+
+async def answer_one(gateway: Gateway, session: str) -> dict[str, Any]:
+    """An agent: takes a message of the session from the inbox, answers it in the run that it names."""
+    item = await take_one(gateway, session)
     async with StreamedRun(
         gateway, session, item["payload"]["run"], dialect=SAMPLE.dialect.value, segment="tokens", tokens="2"
     ) as stream:
@@ -71,6 +73,45 @@ async def test_a_library_sends_and_reads(
     assert item["payload"]["text"] == QUESTION
     assert item["payload"]["format"] == FORMAT_OF[library]
     assert "messages" not in item["payload"]["request"]
+
+
+async def approve(gateway: Gateway, session: str) -> Any:
+    """An agent that asks and ends its run, and goes on in the run of the answer. Returns the answer's item."""
+    first = await take_one(gateway, session)
+    run = first["payload"]["run"]
+    async with StreamedRun(gateway, session, run) as stream:
+        await stream.write(b"May I?")
+        body = {"ask": "a1", "message": "Delete 3 files?", "options": ["yes", "no"], "expires_in": 60, "run": run}
+        opened = await ask_once(gateway.url, "POST", f"/v1/sessions/{session}/asks", body)
+        assert opened.status == 201, opened.body
+        await stream.finish()
+    answered = await take_one(gateway, session, "answer")
+    second = await take_one(gateway, session)
+    async with StreamedRun(gateway, session, second["payload"]["run"]) as stream:
+        await stream.write(b"Done.")
+        await stream.finish()
+    return answered
+
+
+async def test_asks_are_interrupts_of_ag_ui(gateways: list[Gateway], readers: Readers) -> None:
+    """The library's own way: its run ends with them, and its next one answers them."""
+    agent = asyncio.ensure_future(approve(gateways[0], "approved"))
+    url = f"{gateways[1].url}/v1/sessions/approved/events?format=ag-ui"
+    try:
+        answer = await readers.read("approve-ag-ui", url, say="Clean up.", value="yes")
+    finally:
+        if not agent.done():
+            agent.cancel()
+        with suppress(asyncio.CancelledError):
+            item = await agent
+
+    assert "error" not in answer
+    assert [(row["id"], row["message"], row["responseSchema"]) for row in answer["interrupts"]] == [
+        ("a1", "Delete 3 files?", {"enum": ["yes", "no"]})
+    ]
+    assert item["payload"] == {"status": "answered", "value": "yes"}
+    assert answer["left"] == []
+    assert answer["text"] == "May I?Done."
 
 
 async def post(gateway: Gateway, session: str, query: str, body: Any) -> tuple[int, str]:

@@ -1,12 +1,14 @@
 """`format=ag-ui`: events of AG-UI 1.0. The session is the thread, our run is its run, and the answer is one assistant
 message with the run's id: text after a tool call goes on in the same message, as AG-UI wants it.
 
-What has no counterpart is a CUSTOM event with our kind as its name.
+A run that ends well with asks of its own still open ends with these as AG-UI's interrupts. What has no counterpart is a
+CUSTOM event with our kind as its name.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final, assert_never
 
+from gateway.domain.exchange.ask import option_value
 from gateway.domain.streams.output.dialect import Event
 from gateway.domain.streams.output.finish import Outcome, outcome_of, problem_of, reason_of, usage_of
 from gateway.domain.streams.output.place import OpenCall, OpenPart, Place
@@ -14,6 +16,16 @@ from gateway.domain.streams.output.run_view import Began, Broken, Calls, Ended, 
 from gateway.domain.streams.output.tool_calls import open_call, surplus
 
 PROTOCOL_VERSION: Final = "1.0"
+_INTERRUPT_REASON: Final = "approval"
+"""AG-UI wants one; an ask need not have any."""
+_INTERRUPT_MEMBERS: Final = {
+    "reason": str,
+    "message": str,
+    "toolCallId": str,
+    "expiresAt": str,
+    "responseSchema": dict,
+    "metadata": dict,
+}
 
 
 class AgUiOutput:
@@ -53,8 +65,8 @@ class AgUiOutput:
                 yield from self._calls(moment)
             case Other(kind, value, event_id):
                 yield {"type": "CUSTOM", "name": kind, "value": value, "metadata": {"id": event_id}}
-            case Ended(end):
-                yield from self._end(end)
+            case Ended(end, asks):
+                yield from self._end(end, asks)
             case Broken(code, message):
                 yield from self.refusal(code, message)
             case _:
@@ -140,7 +152,7 @@ class AgUiOutput:
             self._place.calls.remove(call)
             yield {"type": "TOOL_CALL_END", "toolCallId": call.id}
 
-    def _end(self, end: Mapping[str, Any]) -> Iterator[Event]:
+    def _end(self, end: Mapping[str, Any], asks: tuple[Mapping[str, Any], ...]) -> Iterator[Event]:
         yield from self._close_calls(self._place.calls)
         yield from self._close_part()
         outcome, usage = outcome_of(end), _usage(end)
@@ -154,10 +166,27 @@ class AgUiOutput:
             "type": "RUN_FINISHED",
             "threadId": self._session,
             "runId": self._place.run,
-            "outcome": {"type": "success" if outcome is Outcome.DONE else "cancelled"},
+            "outcome": _outcome(outcome, asks),
             "metadata": metadata,
         }
         yield finished | usage
+
+
+def _outcome(outcome: Outcome, asks: tuple[Mapping[str, Any], ...]) -> Event:
+    """A run that ended well and left asks open has stopped to wait for their answers."""
+    if outcome is not Outcome.DONE:
+        return {"type": "cancelled"}
+    return {"type": "interrupt", "interrupts": [_interrupt(ask) for ask in asks]} if asks else {"type": "success"}
+
+
+def _interrupt(ask: Mapping[str, Any]) -> Event:
+    interrupt: dict[str, Any] = {"id": ask["ask"], "reason": _INTERRUPT_REASON}
+    for name, kind in _INTERRUPT_MEMBERS.items():
+        if isinstance(ask.get(name), kind):
+            interrupt[name] = ask[name]
+    if isinstance(options := ask.get("options"), list) and "responseSchema" not in interrupt:
+        interrupt["responseSchema"] = {"enum": [option_value(option) for option in options]}
+    return interrupt
 
 
 def _usage(end: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,18 @@ class Prompt:
     payload: Mapping[str, Any]
     """Of the input: `text`, `run`, `format`, `message` (the last one, as it came), `request` (the body without all)."""
 
+    @property
+    def answers(self) -> list[tuple[str, Any]]:
+        """(ask, value): what AG-UI's `resume` says of asks that were told as interrupts."""
+        entries = self.payload["request"].get("resume")
+        return [
+            (entry["interruptId"], entry.get("payload"))
+            for entry in (entries if isinstance(entries, list) else ())
+            if isinstance(entry, dict)
+            and entry.get("status") == "resolved"
+            and isinstance(entry.get("interruptId"), str)
+        ]
+
 
 class BadPrompt(ValueError):
     """Says what is wrong with the body."""

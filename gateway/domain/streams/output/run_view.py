@@ -59,6 +59,8 @@ class Other:
 @dataclass(frozen=True, slots=True)
 class Ended:
     end: Mapping[str, Any]
+    asks: tuple[Mapping[str, Any], ...] = ()
+    """Payloads of the run's asks that are open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class RunView:
 
     def __init__(self, place: Place) -> None:
         self._place = place
+        self._head = 0
+        self._asks: dict[str, Mapping[str, Any]] = {}
 
     def moments(self, envelope: Mapping[str, Any]) -> Iterator[Moment]:
         payload = envelope.get("payload")
@@ -89,9 +93,17 @@ class RunView:
             yield from self._of_snapshot(payload)
         elif kind == "gap" and self._place.is_started:
             yield from self._of_gap(payload)
+        elif kind == "welcome" and isinstance(payload.get("head"), int):
+            self._head = payload["head"]
+        elif kind == "ask_open" and isinstance(payload.get("ask"), dict):
+            self._note_ask(payload["ask"])
 
     def _of_text(self, kind: str, payload: dict[str, Any], envelope: Mapping[str, Any]) -> Iterator[Moment]:
         place, run = self._place, payload.get("run")
+        if kind == "ask" and isinstance(seq := envelope.get("seq"), int) and seq > self._head:
+            self._note_ask(payload)  # up to the head `ask_open` says which are open still
+        elif kind == "ask_resolved":
+            self._asks.pop(str(payload.get("ask")), None)
         if kind not in _RUN_KINDS:
             if place.is_started and (run is None or run == place.run):
                 yield Other(kind, _value(payload), _id(payload, envelope))
@@ -113,7 +125,7 @@ class RunView:
             case "cut":
                 yield Other(kind, {}, _id(payload, envelope))
             case "run_end":
-                yield Ended(payload)
+                yield self._ended(payload)
             case _:
                 pass  # run_start: said
 
@@ -140,7 +152,7 @@ class RunView:
             if payload.get("cut") is True:
                 yield Other("cut", {}, f"cut-{place.run}")
         if isinstance(payload.get("end"), dict):
-            yield Ended(payload["end"])
+            yield self._ended(payload["end"])
 
     def _of_gap(self, payload: dict[str, Any]) -> Iterator[Moment]:
         place, runs = self._place, payload.get("runs")
@@ -155,6 +167,14 @@ class RunView:
                 return
         value = {name: payload.get(name) for name in ("first", "last", "reason")}
         yield Other("gap", value, f"gap-{value['first']}-{value['last']}")
+
+    def _ended(self, end: Mapping[str, Any]) -> Ended:
+        return Ended(end, tuple(ask for ask in self._asks.values() if ask.get("run") == self._place.run))
+
+    def _note_ask(self, ask: Mapping[str, Any]) -> None:
+        """A session has a bounded number of open ones."""
+        if isinstance(ask.get("ask"), str):
+            self._asks[ask["ask"]] = ask
 
     def _text(self, text: Any, at: Any) -> Iterator[Moment]:
         has = self._place.text_bytes

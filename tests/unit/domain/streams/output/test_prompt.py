@@ -63,6 +63,19 @@ def test_answers_to_interrupts_need_no_message() -> None:
     prompt = read_prompt(OutputFormat.AG_UI, {**AG_UI, "messages": [], "resume": resume}, "fresh")
 
     assert prompt.payload["request"]["resume"] == resume
+    assert prompt.answers == [("a1", None)]
+
+
+def test_only_what_is_resolved_is_an_answer() -> None:
+    resume: Any = [
+        {"interruptId": "a1", "status": "resolved", "payload": "yes"},
+        {"interruptId": "a2", "status": "cancelled"},
+        {"interruptId": 3, "status": "resolved"},
+        "a4",
+    ]
+
+    assert read_prompt(OutputFormat.AG_UI, {**AG_UI, "resume": resume}, "fresh").answers == [("a1", "yes")]
+    assert read_prompt(OutputFormat.AG_UI, {**AG_UI, "resume": "a1"}, "fresh").answers == []
 
 
 @pytest.mark.parametrize(
