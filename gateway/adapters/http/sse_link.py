@@ -52,6 +52,8 @@ class SseLink:
         "_events",
         "_is_chunked",
         "_is_closing",
+        "_retry_ms",
+        "_slot_at",
         "_socket",
         "_timer",
         "_transport",
@@ -75,6 +77,9 @@ class SseLink:
         self._envelopes = Envelopes()
         self._is_chunked = is_chunked
         self._is_closing = False
+        self._retry_ms = 0
+        self._slot_at: float | None = None
+        """Loop time of the slot that it was given."""
         self._timer: asyncio.TimerHandle | None = None
         self._close_timeout_seconds = close_timeout_seconds
         self._socket: Any = transport.get_extra_info("socket")
@@ -86,6 +91,8 @@ class SseLink:
             _give_up_after(self._socket, user_timeout_seconds)
 
     def begin(self, retry_ms: int) -> None:
+        """`retry_ms`: when a browser comes back by itself, unless it is told otherwise."""
+        self._retry_ms = retry_ms
         self._send(self._events.begin(retry_ms))
 
     def write(self, frames: bytes) -> None:
@@ -123,7 +130,7 @@ class SseLink:
             return
         if not reason and code in CLOSE_RULES:
             reason = CLOSE_RULES[code].meaning
-        self._send(self._events.close(code, reason, retry_after_close(code)))
+        self._send(self._events.close(code, reason, self._retry_after(code)))
         self._is_closing = True
         self._timer = asyncio.get_running_loop().call_later(self._close_timeout_seconds, self._transport.abort)
         self.ended.set()
@@ -152,7 +159,17 @@ class SseLink:
         if envelope.kind != "reconnect_later":
             return event
         # A native EventSource comes back by itself: in its slot, please.
-        return b"retry: %d\n%b" % (max(1, _read_later(envelope.data).payload.after_ms), event) if event else event
+        after_ms = max(1, _read_later(envelope.data).payload.after_ms)
+        self._slot_at = asyncio.get_running_loop().time() + after_ms / 1000
+        return b"retry: %d\n%b" % (after_ms, event) if event else event
+
+    def _retry_after(self, code: int) -> int | None:
+        """A browser counts from the end of its stream: of its slot only what is left then, or it would wait twice."""
+        retry_ms = retry_after_close(code)
+        if retry_ms is not None or self._slot_at is None:
+            return retry_ms
+        left_ms = int(1000 * (self._slot_at - asyncio.get_running_loop().time()))
+        return max(left_ms, self._retry_ms // 4)
 
     def _send(self, data: bytes) -> None:
         # A peer's reset closes the transport before anybody hears of it; uvloop's then raises on a write.

@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from gateway.adapters.http.link import HIGH_MARK_BYTES
 from gateway.adapters.http.sse_events import RelayEvents
 from gateway.adapters.http.sse_link import SseLink
@@ -98,6 +100,20 @@ async def test_a_slot_of_a_drain_is_the_browsers_own_retry() -> None:
         (event,) = parser.feed(await it.reader.read(65536))
 
     assert (event.name, parser.retry_ms) == ("reconnect_later", 740)
+
+
+@pytest.mark.parametrize(("after_ms", "lowest", "highest"), [(60_000, 55_000, 60_000), (1, 500, 500)])
+async def test_a_browser_does_not_wait_twice_for_its_slot(after_ms: int, lowest: int, highest: int) -> None:
+    """It counts from the end of its stream, which comes before its slot or after it."""
+    async with scene() as it:
+        it.link.begin(2_000)
+        it.link.write(control("reconnect_later", after_ms=after_ms, reason="drain"))
+        await it.events(1)
+        it.link.close(CloseCode.RESTART, "drain")
+        parser = EventParser()
+        parser.feed(await it.reader.read(65536))
+
+    assert lowest <= (parser.retry_ms or 0) <= highest
 
 
 async def test_the_first_close_counts_and_nothing_follows_it() -> None:
