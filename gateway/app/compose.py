@@ -139,6 +139,7 @@ class Gateway:
             clock=clock,
             rng=rng,
         )
+        self.hub.shared.prefer = self._agents.peers.prefer
         self._clients = ClientSide(
             self.hub,
             self._bus,

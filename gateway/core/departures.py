@@ -108,7 +108,8 @@ class Departures:
 
 
 def _say(connection: Connection, after_ms: int) -> None:
-    connection.send_control({"kind": "reconnect_later", "after_ms": after_ms, "reason": REASON, "prefer": None})
+    prefer = connection.shared.prefer(connection.session.ref)
+    connection.send_control({"kind": "reconnect_later", "after_ms": after_ms, "reason": REASON, "prefer": prefer})
 
 
 __all__ = ["REASON", "Departures"]

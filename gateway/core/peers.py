@@ -5,8 +5,8 @@ from typing import Final
 
 import structlog
 
-from gateway.domain.routing.ring import Ring
-from gateway.domain.wire.ids import GatewayId
+from gateway.domain.routing.ring import Ring, session_thing
+from gateway.domain.wire.ids import GatewayId, SessionRef
 from gateway.ports import Directory, StoreUnavailable
 
 log = structlog.get_logger()
@@ -50,6 +50,10 @@ class Peers:
     def preferred(self, thing: str) -> GatewayId | None:
         """Who should have it, by everybody's account. None: nobody is known yet."""
         return self._ring.owner(thing)
+
+    def prefer(self, ref: SessionRef) -> GatewayId | None:
+        """Where the clients and producers of a session had better meet."""
+        return self.preferred(session_thing(ref))
 
     def is_preferred(self, thing: str) -> bool:
         """`thing`: one of few, its answer is remembered while the members stay the same."""

@@ -40,6 +40,7 @@ def welcome_payload(
         "connection": connection.id,
         "client": connection.client,
         "gateway": gateway,
+        "prefer": connection.shared.prefer(connection.session.ref),
         "cursor": str(claimed.log.cursor(start)),
         "head": claimed.log.head,
         "resumed": resumed,

@@ -1,8 +1,10 @@
 """What all connections of a gateway have in common: limits, clocks, measures, and who reads the log for them."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from gateway.domain.measures import Measures
+from gateway.domain.wire.ids import GatewayId, SessionRef
 from gateway.domain.wire.ws_frames import encode_text
 from gateway.ports import Clock
 from gateway.settings import LimitSettings, LivenessSettings
@@ -22,6 +24,9 @@ class Resumer(Protocol):
     async def reclaim(self, connection: "Connection") -> None: ...
 
 
+Prefer = Callable[[SessionRef], GatewayId | None]
+
+
 class Tagger(Protocol):
     """core/plugged.py: delivery hooks."""
 
@@ -31,7 +36,7 @@ class Tagger(Protocol):
 class Shared:
     """One per gateway."""
 
-    __slots__ = ("clock", "limits", "liveness", "measures", "resumer", "tagger", "wall_clock")
+    __slots__ = ("clock", "limits", "liveness", "measures", "prefer", "resumer", "tagger", "wall_clock")
 
     def __init__(
         self,
@@ -50,10 +55,12 @@ class Shared:
         self.resumer = resumer
         self.tagger: Tagger | None = None
         """Composition sets it where delivery hooks are configured."""
+        self.prefer: Prefer = lambda _: None
+        """Which gateway a session's clients had better come to; composition sets it."""
 
     def encode(self, session: "LocalSession", seq: int, frame: bytes) -> bytes:
         """A message of the log as a WebSocket frame. The hub's hot path does the same in place."""
         return encode_text(frame) if self.tagger is None else self.tagger.encode(session, seq, frame)
 
 
-__all__ = ["Resumer", "Shared", "Tagger"]
+__all__ = ["Prefer", "Resumer", "Shared", "Tagger"]

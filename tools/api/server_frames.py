@@ -22,6 +22,9 @@ class Welcome(Frame, tag="welcome"):
     connection: str
     client: str
     gateway: str
+    prefer: Annotated[
+        str | None, Meta(description="The gateway where the session's clients meet; any other serves it, too.")
+    ]
     cursor: Position
     head: int
     resumed: Literal["full", "snapshot", "gap", "fresh"]
@@ -31,9 +34,9 @@ class Welcome(Frame, tag="welcome"):
 
 
 class Gap(Frame, tag="gap"):
-    """Messages first..last cannot be delivered. With `epoch_changed`: each retained run's length that still counts, of its
-    text (`runs`) and its thinking (`thinking`: none where it is not named); cut yours to it, and drop runs that `runs`
-    does not name."""
+    """Messages first..last cannot be delivered. With `epoch_changed`: each retained run's length that still counts, of
+    its text (`runs`) and its thinking (`thinking`: none where it is not named); cut yours to it, and drop runs that
+    `runs` does not name."""
 
     first: int
     last: int
@@ -105,7 +108,7 @@ class ReconnectLater(Frame, tag="reconnect_later"):
 
     after_ms: Ms
     reason: str
-    prefer: str | None
+    prefer: Annotated[str | None, Meta(description="The gateway that had better be asked, where one can choose.")]
 
 
 class Superseded(Frame, tag="superseded"):
@@ -155,6 +158,7 @@ SERVER_CONTROLS: dict[type[Frame], Frame] = {
         connection="9f2c6e0b7d41a8c35e90f1b2",
         client="phone",
         gateway="gw-0-3f9a1c77e2b05d84",
+        prefer="gw-0-3f9a1c77e2b05d84",
         cursor="k3v9x2m7qd.a81f3c0e.117",
         head=130,
         resumed="full",
