@@ -1,5 +1,5 @@
 // What the core costs a page, bundled by a bundler that makes chunks, minified and gzipped. Fails above the limit.
-// Beside it what is loaded later, when the network is not good: see src/load_fallback.ts.
+// Beside it what is loaded later, when the network is not good: see src/load_later.ts.
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { entries } from "./entries.mjs";

@@ -4,7 +4,7 @@ import type { Channel, ChannelRequest, ChannelSink, OpenChannel } from "./channe
 import type { Cursor } from "./cursor.js";
 import type { Ending } from "./endings.js";
 import { broken } from "./endings.js";
-import { loadFallback } from "./load_fallback.js";
+import { loadLater } from "./load_later.js";
 import { type JsonObject, numberOf, textOf } from "./messages.js";
 import type { Settings } from "./options.js";
 import type { Platform } from "./platform.js";
@@ -14,7 +14,7 @@ import type { ChannelName } from "./states.js";
 import { openWebSocket } from "./websocket.js";
 
 async function openerOf(name: ChannelName): Promise<OpenChannel> {
-  const { openSse, openPoll } = await loadFallback();
+  const { openSse, openPoll } = await loadLater();
   return name === "sse" ? openSse : openPoll;
 }
 
@@ -82,7 +82,7 @@ export class Connection implements ChannelSink, Source {
     }
   }
 
-  private readonly _openFailed = () => this._end(broken("the connection could not be opened"));
+  private readonly _openFailed = () => this._end(broken("could not be opened"));
 
   get failedToOpen(): boolean {
     return !this._wasOpen;

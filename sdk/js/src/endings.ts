@@ -22,13 +22,16 @@ export type Ending =
   | { readonly kind: "broken"; readonly reason: string }
   | { readonly kind: "error"; readonly error: RelayError };
 
+/** What answered does not speak our protocol, or nothing answered. */
+export const NO_GATEWAY = "no gateway answered";
+
 export const broken = (reason: string): Ending => ({ kind: "broken", reason });
 
 /** Of the gateway's JSON decision, or of an answer that is none. */
 export function endingOf(reply: Reply): Ending {
   const { status, refusal, afterMs } = reply;
   if (refusal === null) {
-    return afterMs === null ? broken("no gateway answered") : { kind: "busy", reason: "busy", afterMs };
+    return afterMs === null ? broken(NO_GATEWAY) : { kind: "busy", reason: "busy", afterMs };
   }
   const reason = refusal.message || refusal.code;
   switch (status) {
@@ -94,7 +97,7 @@ function finalError(code: number, reason: string): RelayError {
     case 4404:
       return new NotFoundError(message);
     case SUPERSEDED:
-      return new SupersededError("a newer connection of this client has taken over");
+      return new SupersededError();
     case NORMAL:
       return new RefusedError("closed", message);
     case 1008:

@@ -39,8 +39,8 @@ export class NotFoundError extends RelayError {
 
 /** A newer connection with our client id has taken over (4409). */
 export class SupersededError extends RelayError {
-  constructor(message: string) {
-    super("superseded", message);
+  constructor() {
+    super("superseded", "a newer connection of this client has taken over");
     this.name = "SupersededError";
   }
 }
@@ -79,7 +79,7 @@ export class RefusedError extends RelayError {
 
 /** The session was closed before this was settled. */
 export class ClosedError extends RelayError {
-  constructor(message: string) {
+  constructor(message = "the session is closed") {
     super("closed", message);
     this.name = "ClosedError";
   }

@@ -3,7 +3,7 @@
  * acknowledged, so the server holds back when it is too much; transports that can be paused are.
  */
 
-import { type Cursor, formatCursor } from "./cursor.js";
+import type { Cursor } from "./cursor.js";
 import type { Frame, JsonObject } from "./messages.js";
 import { textOf } from "./messages.js";
 import type { Platform } from "./platform.js";
@@ -113,5 +113,3 @@ function join(items: readonly Item[]): Item {
     arrivedAt: first.arrivedAt,
   };
 }
-
-export const cursorText = (cursor: Cursor | null): string | null => (cursor ? formatCursor(cursor) : null);

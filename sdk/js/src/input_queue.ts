@@ -136,29 +136,27 @@ export class InputQueue {
     const sent = this._entries.filter((entry) => entry.isSent).sort((a, b) => b.bytes - a.bytes);
     const entry = sent[0];
     if (entry === undefined) return false;
-    this._fail(entry, new TooLargeError("the connection was closed for this message: it is too big"));
+    this._fail(entry, new TooLargeError("closed for its size"));
     this._renumber(entry.seq ?? 1);
     return true;
   }
 
   /** What waits stays in the store, and is sent when the session is opened again from there. */
-  close(error: RelayError | null): void {
+  close(): void {
     this._isClosed = true;
     this._unpause();
     for (const entry of this._entries) {
-      entry.reject(
-        new ClosedError(`the session was closed before this was accepted${error ? `: ${error.message}` : ""}`),
-      );
+      entry.reject(new ClosedError());
     }
   }
 
   private _problemOf(entry: Entry): RelayError | null {
-    if (this._isClosed) return new ClosedError("the session is closed");
+    if (this._isClosed) return new ClosedError();
     if (entry.bytes > this._limitBytes) {
-      return new TooLargeError(`the message has ${entry.bytes} bytes, at most ${this._limitBytes} are allowed`);
+      return new TooLargeError(`${entry.bytes} bytes, at most ${this._limitBytes} are allowed`);
     }
     if (this._entries.length >= this._maxItems || this._bytes + entry.bytes > this._maxBytes) {
-      return new QueueFullError("too many messages wait to be sent");
+      return new QueueFullError("too many wait");
     }
     return null;
   }

@@ -28,7 +28,7 @@ export class Keeper {
       const saved = await this._store.load(this._session);
       return saved && (this._user === null || saved.user === this._user) ? saved : null;
     } catch {
-      this._onError("the place could not be read from its store");
+      this._onError("the store could not be read");
       return null;
     }
   }
@@ -77,7 +77,7 @@ export class Keeper {
     try {
       await this._store.save(this._session, { client, user, cursor, inputs });
     } catch {
-      this._onError("the place could not be written to its store");
+      this._onError("the store could not be written");
     } finally {
       this._saving = null;
     }

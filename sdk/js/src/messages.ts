@@ -38,6 +38,8 @@ export interface Message {
 /** What came is no envelope of ours: the connection is not with a gateway. */
 export class BadFrame extends Error {}
 
+const NO_ENVELOPE = "a frame that is no envelope";
+
 const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
@@ -56,14 +58,14 @@ export function numberOf(value: unknown): number | null {
 /** Throws BadFrame, and ProtocolError for an integer that a double cannot hold. Unknown kinds and fields pass. */
 export function readFrame(envelope: unknown): Frame {
   if (!isObject(envelope) || !isObject(envelope.payload) || typeof envelope.type !== "string") {
-    throw new BadFrame("a frame that is no envelope");
+    throw new BadFrame(NO_ENVELOPE);
   }
   const payload = envelope.payload;
-  if (typeof payload.kind !== "string") throw new BadFrame("a frame whose payload has no kind");
+  if (typeof payload.kind !== "string") throw new BadFrame(NO_ENVELOPE);
   const isControl = envelope.type === "control";
   const seq = integer(envelope.seq, "seq");
   integer(payload.at, "at");
-  if (!isControl && seq === null) throw new BadFrame("a message without a seq");
+  if (!isControl && seq === null) throw new BadFrame(NO_ENVELOPE);
   return {
     isControl,
     kind: payload.kind,
@@ -75,12 +77,15 @@ export function readFrame(envelope: unknown): Frame {
   };
 }
 
+/** A control message of ours, as it is sent. */
+export const control = (payload: JsonObject): string => JSON.stringify({ type: "control", payload });
+
 /** Throws BadFrame. */
 export function readJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new BadFrame("a frame that is not JSON");
+    throw new BadFrame(NO_ENVELOPE);
   }
 }
 

@@ -102,40 +102,47 @@ export interface Settings {
   readonly timing: Timing;
 }
 
+const DEFAULTS = {
+  session: "",
+  from: "live",
+  channel: "auto",
+  heartbeat: null,
+  keepAlive: null,
+  rhythm: false,
+  user: null,
+  queueItems: 64,
+  queueBytes: 1024 * 1024,
+  segments: "auto",
+} as const;
+
 /** Throws RelayError `bad_options` for what can never work. */
 export function readOptions(options: ConnectOptions): Settings {
   const urls = (typeof options.url === "string" ? [options.url] : options.url).map(checkBase);
-  if (urls.length === 0) throw bad("url: at least one is needed");
-  if (!options.session) throw bad("session: is missing");
+  if (urls.length === 0) throw bad(URL_FORM);
+  if (!options.session) throw bad("session is missing");
   if (options.cursor) parseCursor(options.cursor);
   const heartbeat = options.heartbeat ?? null;
   if (heartbeat !== null && !(heartbeat >= 5_000 && heartbeat <= 25_000)) {
-    throw bad("heartbeat: 5,000 to 25,000 ms");
+    throw bad("heartbeat: 5000 to 25000");
   }
-  return {
-    urls,
-    session: options.session,
-    from: options.from ?? "live",
-    channel: options.channel ?? "auto",
-    heartbeat,
-    keepAlive: options.keepAlive ?? null,
-    rhythm: options.rhythm ?? false,
-    user: options.user ?? null,
-    queueItems: options.queueItems ?? 64,
-    queueBytes: options.queueBytes ?? 1024 * 1024,
-    segments: options.segments ?? "auto",
-    timing: { ...DEFAULT_TIMING, ...options.timing },
-  };
+  const { timing, ...given } = options;
+  return { ...DEFAULTS, ...withoutHoles(given), urls, timing: { ...DEFAULT_TIMING, ...timing } };
 }
+
+/** `undefined` and null are the same as not given. */
+const withoutHoles = (options: object): object =>
+  Object.fromEntries(Object.entries(options).filter(([, value]) => value != null));
+
+const URL_FORM = "url: like https://relay.example.com";
 
 function checkBase(text: string): string {
   let url: URL;
   try {
     url = new URL(text.replace(/^ws/, "http"));
   } catch {
-    throw bad("url: not the address of a gateway");
+    throw bad(URL_FORM);
   }
-  if (!/^https?:$/.test(url.protocol) || url.search || url.hash) throw bad("url: like https://relay.example.com");
+  if (!/^https?:$/.test(url.protocol) || url.search || url.hash) throw bad(URL_FORM);
   return url.href.replace(/\/+$/, "");
 }
 

@@ -8,9 +8,6 @@ import { BadFrame } from "./messages.js";
 /** `hole`: something before it is missing. `foreign`: of another stretch of the log than we are on. */
 export type Offer = "next" | "repeat" | "hole" | "foreign";
 
-/** A position frame: `moves` when ours changes by it, `known` when we are there or beyond. */
-export type Follow = "moves" | "known";
-
 export class Place {
   constructor(public cursor: Cursor | null) {}
 
@@ -25,12 +22,12 @@ export class Place {
     return "next";
   }
 
-  /** Take over the position that a welcome, gap, forked or last snapshot frame names. Throws BadFrame, ProtocolError. */
-  follow(frame: Frame): Follow {
+  /** Take over the position that a frame names; false when we are there or beyond. Throws ProtocolError. */
+  follow(frame: Frame): boolean {
     const cursor = parseCursor(frame.payload.cursor);
-    if (this.cursor !== null && this.cursor.line === cursor.line && cursor.seq <= this.cursor.seq) return "known";
+    if (this.cursor !== null && this.cursor.line === cursor.line && cursor.seq <= this.cursor.seq) return false;
     this.cursor = cursor;
-    return "moves";
+    return true;
   }
 
   /** What is missing never came: go on rather than stand still. Returns the range that is lost. */

@@ -2,7 +2,7 @@
 
 import type { Channel, ChannelRequest, ChannelSink } from "./channel.js";
 import type { Ending } from "./endings.js";
-import { broken, endingOf } from "./endings.js";
+import { broken, endingOf, NO_GATEWAY } from "./endings.js";
 import { ask, sessionUrl } from "./http.js";
 import { numberOf, objectOf, textOf } from "./messages.js";
 import type { Platform } from "./platform.js";
@@ -48,7 +48,7 @@ async function poll(
     if (signal.aborted) return null;
     if (reply.refusal !== null) return endingOf(reply);
     const { frames, close, connection } = reply.body;
-    if (!Array.isArray(frames)) return broken(reply.status ? "what answered is no gateway" : "no answer");
+    if (!Array.isArray(frames)) return broken(NO_GATEWAY);
     if (count === 0) sink.opened();
     sink.heard();
     for (const frame of frames) {

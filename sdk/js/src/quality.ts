@@ -29,11 +29,6 @@ export class Quality {
     this._judge(now);
   }
 
-  /** After a change of network the old measure says nothing. */
-  reset(): void {
-    this.rtt = null;
-  }
-
   current(): QualityEvent {
     const rtt = this.rtt ?? 0;
     const isBad = rtt > BAD_RTT_MS || this._behindMs > BEHIND_MS;

@@ -28,8 +28,8 @@ export interface Sized {
 export interface ReceptionSink {
   /** At its place; `cursor` is null when it moves nothing. */
   put(frame: Frame, cursor: Cursor | null, bytes: number): void;
-  /** Fetch what follows `since` and hand it to `takeHistory`; false when it could not be fetched. */
-  fetch(since: string): Promise<boolean>;
+  /** Fetch what follows `since`, and hand it to `takeHistory`. Never rejects. */
+  fetch(since: string): Promise<unknown>;
   /** What is missing could not be fetched: connect again from the cursor. */
   reconnect(cause: string): void;
 }
@@ -122,8 +122,8 @@ export class Reception {
     source.parts.push(sized);
     if (sized.frame.payload.cursor === undefined) return;
     source.line = parseCursor(sized.frame.payload.cursor).line;
-    if (this.place.follow(sized.frame) === "known") source.parts = [];
-    else this._flush(source, this.place.cursor);
+    if (this.place.follow(sized.frame)) this._flush(source, this.place.cursor);
+    else source.parts = [];
     this._forgetHeld();
   }
 
@@ -142,7 +142,7 @@ export class Reception {
     const cursor = parseCursor(frame.payload.cursor);
     source.line = cursor.line;
     if (textOf(frame.payload.reason) === "ahead") this._moveTo(cursor);
-    else if (this.place.follow(frame) === "known") return;
+    else if (!this.place.follow(frame)) return;
     this._sink.put(frame, this.place.cursor, bytes);
     this._forgetHeld();
   }

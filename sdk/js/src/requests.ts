@@ -37,8 +37,8 @@ export class Requests {
   ask(kind: string, fields: JsonObject): Promise<JsonObject> {
     if (kind === "pause" || kind === "resume") this.isPaused = kind === "pause";
     if (kind === "resume") this._goOn();
-    if (this._isClosed) return Promise.reject(new ClosedError("the session is closed"));
-    if (this._pending.size >= MAX_PENDING) return Promise.reject(new QueueFullError("too many requests wait"));
+    if (this._isClosed) return Promise.reject(new ClosedError());
+    if (this._pending.size >= MAX_PENDING) return Promise.reject(new QueueFullError("too many wait"));
     const id = this._platform.randomHex(ID_BYTES);
     const promise = new Promise<JsonObject>((resolve, reject) => {
       this._pending.set(id, { payload: { kind, ...fields, id }, resolve, reject });
@@ -93,8 +93,7 @@ export class Requests {
     this._isClosed = true;
     this._goOn();
     for (const cancel of this._timers) cancel();
-    for (const { reject } of this._pending.values())
-      reject(new ClosedError("the session was closed before the answer came"));
+    for (const { reject } of this._pending.values()) reject(new ClosedError());
     this._pending.clear();
   }
 

@@ -10,12 +10,11 @@ import { broken, type Ending } from "./endings.js";
 import { ProtocolError, RelayError } from "./errors.js";
 import type { Ask, QualityEvent, RunInfo, SessionEvents, StateEvent } from "./events.js";
 import { CONTENT_EVENTS, Emitter } from "./events.js";
-import type { Healer } from "./heal.js";
-import { InputQueue } from "./input_queue.js";
 import { Keeper } from "./keeper.js";
-import { loadFallback } from "./load_fallback.js";
+import { loadLater } from "./load_later.js";
 import {
   BadFrame,
+  control,
   type Frame,
   type JsonObject,
   type JsonValue,
@@ -23,19 +22,18 @@ import {
   numberOf,
   objectOf,
   readFrame,
-  textOf,
 } from "./messages.js";
 import { type ConnectOptions, readOptions, type Settings } from "./options.js";
 import { PageWatch } from "./page.js";
 import { defaultPlatform, type Platform } from "./platform.js";
 import { Quality } from "./quality.js";
-import { Reception, type Source } from "./reception.js";
-import { Requests } from "./requests.js";
+import { Reception } from "./reception.js";
+import type { Recovery } from "./recovery.js";
+import { Speaking } from "./speaking.js";
 import type { ChannelName, SessionState } from "./states.js";
 import { MemoryStore } from "./store.js";
 import { claimClient, freshClient } from "./tab_lock.js";
 import { RunTexts } from "./texts.js";
-import { control, Uplink } from "./uplink.js";
 
 /**
  * Read it by one `for await` loop, or by listeners; with neither, messages wait (and the server holds back). Every text
@@ -58,9 +56,7 @@ export class Session implements AsyncIterable<Message> {
   private readonly _keeper: Keeper;
   private readonly _conductor: Conductor;
   private readonly _delivery: Delivery;
-  private readonly _requests: Requests;
-  private readonly _queue: InputQueue;
-  private readonly _uplink: Uplink;
+  private readonly _speaking: Speaking;
   private readonly _acks: Acks;
   private readonly _page: PageWatch;
   private readonly _started: Promise<void>;
@@ -88,27 +84,19 @@ export class Session implements AsyncIterable<Message> {
       room: async (connection) => {
         await this._delivery.room();
         if (connection.name !== "poll") return;
-        await this._requests.unpaused();
+        await this._speaking.speech?.requests.unpaused();
         await this._conductor.mayPoll(connection);
       },
       endingOf,
       state: (event) => this._onState(event),
-      lost: () => this._queue.lost(),
-      tooBig: () => void this._queue.tooBig(),
+      lost: () => this._speaking.lost(),
+      tooBig: () => void this._speaking.speech?.queue.tooBig(),
       finished: (error) => this._finish(error),
       error: (error) => this._emitter.emit("error", error),
     });
-    this._uplink = new Uplink(
-      platform,
-      settings.session,
-      timing.connectTimeout,
-      () => this._clientId,
-      () => this._conductor.current,
-    );
-    this._requests = new Requests(platform, (payload, answered) => this._uplink.control(payload, answered));
-    this._queue = new InputQueue(platform, settings.queueItems, settings.queueBytes, {
-      send: (seq, payload, answered) => this._uplink.input(seq, payload, answered),
-      isDuplex: () => this._conductor.current?.isDuplex === true,
+    this._speaking = new Speaking(platform, settings, () => this._started, {
+      client: () => this._clientId,
+      live: () => this._conductor.current,
       keep: (inputs) => this._keeper.keepInputs(inputs),
       status: (event) => this._emitter.emit("input", event),
     });
@@ -124,8 +112,8 @@ export class Session implements AsyncIterable<Message> {
       },
       behind: (ms) => this.reportBehind(ms),
       roomAgain: () => this._conductor.wake(),
-      fill: (run, known) => this._heal((healer) => healer.fill(run, known)),
-      verify: (run, told) => this._heal((healer) => healer.verify(run, told)),
+      fill: (run, known) => void this._recover((recovery) => recovery.fill(run, known)),
+      verify: (run, told) => void this._recover((recovery) => recovery.verify(run, told)),
     });
     this._reception = this._newReception(options.cursor ?? null);
     this._page = new PageWatch(platform, {
@@ -168,7 +156,7 @@ export class Session implements AsyncIterable<Message> {
 
   /** Inputs that wait to be accepted. */
   get queued(): number {
-    return this._queue.length;
+    return this._speaking.queued;
   }
 
   /** Those that are open, and the last ones that ended. */
@@ -208,7 +196,7 @@ export class Session implements AsyncIterable<Message> {
 
   /** To the agent. Resolves when it is durable, exactly once whatever happens to connections. Rejects with RelayError. */
   send(payload: JsonObject): Promise<JsonObject> {
-    return this._queue.add(payload);
+    return this._speaking.say(({ queue }) => queue.add(payload));
   }
 
   /** End the run: when this resolves, no more of its text comes. `seen`: what was on screen; default: what was taken. */
@@ -216,7 +204,7 @@ export class Session implements AsyncIterable<Message> {
     const position = this._delivery.cursor;
     const own = position && { seq: parseCursor(position).seq, at: this._texts.runs.get(run)?.text.length ?? 0 };
     const told = seen ?? own;
-    const accepted = this._requests.ask("interrupt", told ? { run, seen: { ...told } } : { run });
+    const accepted = this._control("interrupt", told ? { run, seen: { ...told } } : { run });
     accepted.then(
       () => this._delivery.silence(run),
       () => undefined,
@@ -226,21 +214,21 @@ export class Session implements AsyncIterable<Message> {
 
   /** No text until `resume`; also on later connections. Nothing is lost. */
   pause(): Promise<JsonObject> {
-    return this._requests.ask("pause", {});
+    return this._control("pause", {});
   }
 
   resume(): Promise<JsonObject> {
-    return this._requests.ask("resume", {});
+    return this._control("resume", {});
   }
 
   /** End the run for everybody. */
   cancel(run: string, reason?: string): Promise<JsonObject> {
-    return this._requests.ask("cancel", reason === undefined ? { run } : { run, reason });
+    return this._control("cancel", reason === undefined ? { run } : { run, reason });
   }
 
   /** `winner` says whether this was the first valid answer. */
   answer(ask: string, value: JsonValue): Promise<JsonObject> {
-    return this._requests.ask("answer", { ask, value });
+    return this._control("answer", { ask, value });
   }
 
   /** The connection may be dead without knowing: ask it now. Page events do this by themselves. */
@@ -277,7 +265,7 @@ export class Session implements AsyncIterable<Message> {
     this._keeper.begin(claimed.client, cursor, inputs);
     if (cursor !== this._reception.cursor) this._reception = this._newReception(cursor);
     this._delivery.isFilling = cursor !== null;
-    this._queue.restore(inputs);
+    this._speaking.saved = inputs;
     // What ends its loop is an error of this code: nobody else could tell the application.
     this._conductor.run().catch((error: unknown) => {
       this._finish(new RelayError("internal", error instanceof Error ? error.message : "internal error"));
@@ -288,7 +276,7 @@ export class Session implements AsyncIterable<Message> {
     const { _platform: platform, _settings: settings } = this;
     return new Reception(platform, cursor === null ? null : savedCursor(cursor), settings.timing.reorder, {
       put: (frame, position, bytes) => this._delivery.put(frame, position, bytes),
-      fetch: (since) => this._fetchMissing(since),
+      fetch: (since) => this._recover((recovery) => recovery.missing(since, this._reception)),
       reconnect: (cause) => this._conductor.reconnect(cause),
     });
   }
@@ -301,14 +289,18 @@ export class Session implements AsyncIterable<Message> {
     this._page.stop();
     this._acks.stop();
     this._reception.stop();
-    this._requests.close();
-    this._uplink.close();
-    this._queue.close(error);
+    this._speaking.close();
     this._releaseLock();
     const { url } = this._state;
     this._onState({ state: "closed", channel: null, cause: error?.message ?? "closed", retryIn: null, url });
     this._delivery.end(error);
     void this._keeper.flush();
+  }
+
+  // ---- what is said ------------------------------------------------------------------------------------------------
+
+  private _control(kind: string, fields: JsonObject): Promise<JsonObject> {
+    return this._speaking.say(({ requests }) => requests.ask(kind, fields));
   }
 
   private _onState(event: StateEvent): void {
@@ -332,7 +324,7 @@ export class Session implements AsyncIterable<Message> {
   private _onFrame(connection: Connection, frame: Frame, bytes: number): void {
     const { kind, payload } = frame;
     if (!connection.isWelcome && kind !== "welcome" && !(frame.isControl && kind === "error")) {
-      throw new BadFrame("something else than a welcome");
+      throw new BadFrame("no welcome");
     }
     if (!frame.isControl) {
       connection.streaming(frame.run !== null && kind !== "run_end");
@@ -372,18 +364,13 @@ export class Session implements AsyncIterable<Message> {
     if (!isFirst) return;
     this._conductor.welcomed(connection);
     this._head = numberOf(payload.head) ?? this._head;
-    loadFallback().catch(() => undefined);
-    this._queue.welcome(numberOf(payload.input_seq), numberOf(objectOf(payload.limits).message_bytes));
-    this._requests.welcome();
+    this._speaking.welcome(payload);
   }
 
   private _onAnswer(connection: Connection, payload: JsonObject, isAccepted: boolean): void {
     const { what } = payload;
-    if (what === "input") {
-      if (isAccepted) this._queue.accepted(payload);
-      else this._queue.refused(payload);
-    } else if (what !== undefined) {
-      this._requests.settle(textOf(payload.id), payload, isAccepted);
+    if (what !== undefined) {
+      this._speaking.speech?.answered(payload, isAccepted);
     } else if (connection === this._conductor.current) {
       const afterMs = numberOf(payload.after_ms);
       if (afterMs !== null) this._conductor.slot(afterMs, false);
@@ -402,46 +389,21 @@ export class Session implements AsyncIterable<Message> {
     }
   }
 
-  private async _fetchMissing(since: string): Promise<boolean> {
-    const source: Source = { line: parseCursor(since).line, start: null, parts: [] };
-    return this._history(since, (frames) => {
-      for (const envelope of frames)
-        this._reception.takeHistory(source, readFrame(envelope), JSON.stringify(envelope).length);
-      return !this._isClosed;
-    });
-  }
-
-  /** Where it cannot be loaded, texts are not checked. */
-  private _heal(act: (healer: Healer) => Promise<void>): void {
-    const heal = async () => {
-      const { Healer } = await loadFallback();
-      await act(
-        new Healer(this._texts, {
-          sha256: (data) => this._platform.sha256(data),
-          history: (onPage) => this._history(null, onPage),
-          rewritten: (run, track) => this._emitter.emit(track, { run, added: "", isRewritten: true }),
-          digest: (event) => this._emitter.emit("digest", event),
-        }),
-      );
-    };
-    heal().catch(() => undefined);
-  }
-
-  private async _history(since: string | null, onPage: (frames: readonly unknown[]) => boolean): Promise<boolean> {
+  /** Undefined when it could not be loaded, or what came is no history: then nothing is recovered. */
+  private async _recover<T>(act: (recovery: Recovery) => Promise<T>): Promise<T | undefined> {
     const live = this._conductor.current;
     const request = {
-      base: live?.url ?? this._settings.urls[0] ?? "",
+      base: live?.url ?? this._state.url,
       session: this._settings.session,
       client: this._clientId,
       token: live?.token ?? this._credentials.current,
-      since,
       timeoutMs: this._settings.timing.connectTimeout,
     };
     try {
-      const { readHistory } = await loadFallback();
-      return await readHistory(this._platform, request, onPage);
+      const { Recovery } = await loadLater();
+      return await act(new Recovery(this._platform, this._emitter, this._texts, request));
     } catch {
-      return false; // what came is no history, or nothing could be loaded
+      return undefined;
     }
   }
 }

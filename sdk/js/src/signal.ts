@@ -3,29 +3,26 @@
 import type { Platform } from "./platform.js";
 
 export class Signal {
-  private _resolve: (() => void) | null = null;
+  private _go = none;
   private _isSet = false;
 
   /** What was signalled while nobody waited ends the next wait at once. */
   wake(): void {
     this._isSet = true;
-    this._resolve?.();
+    this._go();
   }
 
   async wait(platform: Platform, ms: number | null): Promise<void> {
+    let cancel = none;
     if (!this._isSet) {
       await new Promise<void>((resolve) => {
-        this._resolve = resolve;
-        if (ms !== null) this._cancel = platform.after(ms, resolve);
+        this._go = resolve;
+        if (ms !== null) cancel = platform.after(ms, resolve);
       });
-      this._cancel();
     }
+    cancel();
     this._isSet = false;
-    this._resolve = null;
-    this._cancel = none;
   }
-
-  private _cancel: () => void = none;
 }
 
-const none = (): void => undefined;
+function none(): void {}

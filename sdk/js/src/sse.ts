@@ -1,7 +1,7 @@
 /** The second rung: server-sent events, read by fetch so that headers, statuses and back pressure are there. */
 
 import type { Channel, ChannelRequest, ChannelSink } from "./channel.js";
-import { broken, endingOf } from "./endings.js";
+import { broken, endingOf, NO_GATEWAY } from "./endings.js";
 import { readReply, requestInit, sessionUrl } from "./http.js";
 import { BadFrame, numberOf, objectOf, readJson, textOf } from "./messages.js";
 import type { Platform } from "./platform.js";
@@ -73,12 +73,12 @@ export function openSse(platform: Platform, request: ChannelRequest, sink: Chann
 async function read(platform: Platform, request: ChannelRequest, sink: ChannelSink, signal: AbortSignal) {
   const url = sessionUrl(request.base, request.settings.session, "events", { ...request.query, sdk: "1" });
   try {
-    if (platform.fetch === null) return broken("there is no fetch here");
+    if (platform.fetch === null) return broken(NO_GATEWAY);
     const response = await platform.fetch(url, requestInit(request.token, signal, "text/event-stream"));
     if (!response.ok) return endingOf(await readReply(response));
     if (!response.headers.get("Content-Type")?.startsWith("text/event-stream") || response.body === null) {
       void response.body?.cancel();
-      return broken("what answered is no gateway");
+      return broken(NO_GATEWAY);
     }
     sink.opened();
     return await readEvents(response.body.getReader(), sink, signal);

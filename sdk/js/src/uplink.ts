@@ -2,7 +2,7 @@
 
 import type { Connection } from "./connection.js";
 import { ask, type Reply, sessionUrl } from "./http.js";
-import type { JsonObject } from "./messages.js";
+import { control, type JsonObject } from "./messages.js";
 import type { Platform } from "./platform.js";
 
 /** Called where the answer comes by HTTP. `null`: none came, or one that asks to come again later. */
@@ -55,8 +55,6 @@ export class Uplink {
     });
   }
 }
-
-export const control = (payload: JsonObject): string => JSON.stringify({ type: "control", payload });
 
 const RETRYABLE = [408, 425, 429];
 

@@ -38,7 +38,7 @@ export function openWebSocket(platform: Platform, request: ChannelRequest, sink:
   };
 
   if (platform.WebSocket === null) {
-    queueMicrotask(() => sink.ended(broken("there is no WebSocket here")));
+    queueMicrotask(() => sink.ended(broken("no WebSocket here")));
     return { name: "websocket", isDuplex: true, send: () => false, close: () => undefined };
   }
   socket = new platform.WebSocket(socketUrl(request.base, request.settings.session, request.query), protocols);

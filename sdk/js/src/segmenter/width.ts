@@ -62,7 +62,7 @@ export class WidthRule extends Rule {
 
   /** Where a word is cut that leaves although its end is too wide. */
   #cutOf(text: string): number {
-    return this.#out || this.#fits(text) ? 0 : this.#fittingPart(text, true);
+    return this.#fits(text) ? 0 : this.#fittingPart(text, true);
   }
 
   #nextLine(): void {

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { afterEach } from "vitest";
-import { loadFallback } from "../../src/load_fallback.js";
+import { loadLater } from "../../src/load_later.js";
 import type { Message } from "../../src/messages.js";
 import type { ConnectOptions } from "../../src/options.js";
 import type { PageEvent, Platform } from "../../src/platform.js";
@@ -84,7 +84,7 @@ export class Stage {
 const opened = new Set<Session>();
 
 /** There before a test begins: loading takes no virtual time. */
-await loadFallback();
+await loadLater();
 
 afterEach(async () => {
   for (const session of opened) await session.close();

@@ -1,0 +1,92 @@
+/** Loads what speaks when it is needed, and keeps the order of what is said before it is there. */
+
+import { ClosedError, QueueFullError } from "./errors.js";
+import { loadLater } from "./load_later.js";
+import type { JsonObject } from "./messages.js";
+import type { Settings } from "./options.js";
+import type { Platform } from "./platform.js";
+import type { Speech, SpeechSink } from "./speech.js";
+import type { SavedInput } from "./store.js";
+
+/** Said before it is loaded. */
+const MAX_WAITING = 64;
+
+export class Speaking {
+  /** Null until it is loaded. */
+  speech: Speech | null = null;
+  /** Of an earlier life of this page, not accepted yet. */
+  saved: readonly SavedInput[] = [];
+  /** Of the connection that is live. */
+  private _welcome: JsonObject | null = null;
+  private _loading: Promise<Speech> | null = null;
+  /** What comes now must not overtake them. */
+  private _waiting = 0;
+  private _isClosed = false;
+
+  /** `started`: the client has its id, and `saved` is there. */
+  constructor(
+    private readonly _platform: Platform,
+    private readonly _settings: Settings,
+    private readonly _started: () => Promise<void>,
+    private readonly _sink: SpeechSink,
+  ) {}
+
+  get queued(): number {
+    return this.speech?.queue.length ?? this.saved.length;
+  }
+
+  /** In the order of the calls. */
+  say(what: (speech: Speech) => Promise<JsonObject>): Promise<JsonObject> {
+    if (this.speech !== null && this._waiting === 0) return what(this.speech);
+    if (this._waiting >= MAX_WAITING) return Promise.reject(new QueueFullError("too many wait"));
+    this._waiting += 1;
+    const said = this._load()
+      .finally(() => {
+        this._waiting -= 1;
+      })
+      .then(what);
+    said.catch(none); // nobody has to wait for it
+    return said;
+  }
+
+  welcome(payload: JsonObject): void {
+    this._welcome = payload;
+    if (this.speech !== null) this.speech.welcome(payload);
+    else this._load().catch(none);
+  }
+
+  lost(): void {
+    this._welcome = null;
+    this.speech?.queue.lost();
+  }
+
+  close(): void {
+    this._isClosed = true;
+    this.speech?.close();
+  }
+
+  private _load(): Promise<Speech> {
+    this._loading ??= this._tryToLoad();
+    return this._loading;
+  }
+
+  /** Until it is there, or the session is closed. */
+  private async _tryToLoad(): Promise<Speech> {
+    await this._started();
+    while (!this._isClosed) {
+      const later = await loadLater().catch(() => null);
+      if (this._isClosed) break;
+      if (later !== null) {
+        const speech = new later.Speech(this._platform, this._settings, this._sink);
+        speech.queue.restore(this.saved);
+        this.speech = speech;
+        if (this._welcome !== null) speech.welcome(this._welcome);
+        return speech;
+      }
+      await new Promise<void>((resolve) => this._platform.after(this._settings.timing.backoffBase, resolve));
+    }
+    throw new ClosedError();
+  }
+}
+
+const none = (): void => undefined;
