@@ -133,6 +133,10 @@ describe("useChat over a session", () => {
 
   it("does not take a run of before for the answer", async () => {
     answer("r0", "old");
+    gateway.onAccepted = async () => {
+      answer("r2", "another's");
+      await until("it is there", () => transport.session("chat-1").text("r2") !== "");
+    };
     gateway.onInput = () => answer("r1", "new");
     root.render(<Chat />);
     await until("mounted", () => container.textContent === "ready:");

@@ -16,7 +16,9 @@ export class FakeGateway {
   readonly peers: Peer[] = [];
   readonly inputs: Json[] = [];
   readonly controls: Json[] = [];
-  /** Called for each input after it was accepted. */
+  /** Called for each input when it was accepted, and is not in the log yet. */
+  onAccepted: (payload: Json) => void | Promise<void> = () => undefined;
+  /** Called for each input when it is in the log. */
   onInput: (payload: Json) => void = () => undefined;
   onControl: (payload: Json) => void = () => undefined;
   #log: Json[] = [];
@@ -88,15 +90,16 @@ export class FakeGateway {
       limits: { message_bytes: 65_536 },
     });
     for (const frame of this.#log.slice(from)) peer.socket.send(JSON.stringify(frame));
-    peer.socket.on("message", (data) => this.#take(peer, JSON.parse(String(data)) as Json));
+    peer.socket.on("message", (data) => void this.#take(peer, JSON.parse(String(data)) as Json));
   }
 
-  #take(peer: Peer, frame: Json): void {
+  async #take(peer: Peer, frame: Json): Promise<void> {
     const payload = frame.payload as Json;
     if (frame.type === "text") {
       this.inputs.push(payload);
-      this.push({ kind: "echo", client: peer.query.get("client"), input_seq: frame.seq, payload });
       this.control(peer, { kind: "accepted", what: "input", seq: frame.seq });
+      await this.onAccepted(payload);
+      this.push({ kind: "echo", client: peer.query.get("client"), input_seq: frame.seq, payload });
       this.onInput(payload);
     } else if (payload.kind === "ping") this.control(peer, { ...payload, kind: "pong" });
     else if (payload.kind !== "ack") {

@@ -69,7 +69,11 @@ export class FakeSession implements TextSession {
     return [...this.#listeners.values()].reduce((sum, known) => sum + known.size, 0);
   }
 
+  /** How often somebody asked for a text. */
+  reads = 0;
+
   text(run: string): string {
+    this.reads += 1;
     return this.texts.get(run) ?? "";
   }
 
@@ -82,7 +86,7 @@ export class FakeSession implements TextSession {
   }
 
   add(run: string, added: string): void {
-    this.texts.set(run, this.text(run) + added);
+    this.texts.set(run, (this.texts.get(run) ?? "") + added);
     this.emit("text", { run, added, isRewritten: false } satisfies TextEvent);
   }
 

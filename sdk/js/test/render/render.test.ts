@@ -84,10 +84,15 @@ describe("renderText", () => {
 
   it("gathers no more than it must while no frame comes", () => {
     renderText(session, "r", element, { clock: page, onWrite });
-    for (let count = 0; count < 100; count += 1) session.add("r", "z".repeat(1_000));
+    const reads = session.reads;
+    for (let count = 0; count < 64; count += 1) session.add("r", "z".repeat(1_024));
     page.draw();
+    expect(session.reads).toBe(reads);
+    for (let count = 0; count < 65; count += 1) session.add("r", "z".repeat(1_024));
+    page.draw();
+    expect(session.reads).toBe(reads + 1);
     expect(element.textContent).toBe(session.text("r"));
-    expect(writes).toBe(2);
+    expect(writes).toBe(3);
   });
 
   it("shows whole segments, and the rest when the run ends", () => {

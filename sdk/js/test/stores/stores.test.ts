@@ -110,6 +110,7 @@ describe("a browser that refuses", () => {
     storage.isFull = false;
     await store.save("a", later);
     expect(await sessionStorageStore({ storage }).load("a")).toEqual(later);
+    expect(await store.load("a")).toEqual(later);
   });
 
   it("may have no storage at all", async () => {
