@@ -40,11 +40,16 @@ export class Speaking {
     if (this.speech !== null && this._waiting === 0) return what(this.speech);
     if (this._waiting >= MAX_WAITING) return Promise.reject(new QueueFullError("too many wait"));
     this._waiting += 1;
-    const said = this._load()
-      .finally(() => {
+    const said = this._load().then(
+      (speech) => {
         this._waiting -= 1;
-      })
-      .then(what);
+        return what(speech);
+      },
+      (error: unknown) => {
+        this._waiting -= 1;
+        throw error;
+      },
+    );
     said.catch(none); // nobody has to wait for it
     return said;
   }

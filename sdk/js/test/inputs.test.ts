@@ -36,6 +36,26 @@ describe("inputs", () => {
     expect(session.queued).toBe(1);
   });
 
+  it("keep their order, also while the part that says them is being loaded", async () => {
+    for (let ticks = 0; ticks < 40; ticks++) {
+      const stage = new Stage();
+      const session = stage.connect();
+      void session.send({ text: "a" });
+      void session.send({ text: "b" });
+      for (let tick = 0; tick < ticks; tick++) await Promise.resolve();
+      void session.send({ text: "c" });
+      await settle();
+      stage.gateway.socket.welcome();
+      await settle();
+
+      expect(stage.gateway.socket.inputs.map(({ payload }) => (payload as { text: string }).text)).toEqual([
+        "a",
+        "b",
+        "c",
+      ]);
+    }
+  });
+
   it("go again under the same numbers on the next connection", async () => {
     const stage = new Stage();
     const session = await stage.live();
