@@ -84,8 +84,8 @@ class InputQueue:
         if limit_bytes is not None:
             self._limit_bytes = limit_bytes
         numbered = [entry.seq for entry in self._entries if entry.seq is not None]
-        if input_seq is not None:
-            self._last_seq = max([input_seq, *numbered])
+        if input_seq is not None or self._last_seq is None:
+            self._last_seq = max([input_seq or 0, *numbered])
         for entry in [entry for entry in self._entries if entry.size_bytes > self._limit_bytes]:
             self._fail(entry, TooLargeError(f"the gateway takes {self._limit_bytes} bytes"))
         self.lost()
