@@ -46,6 +46,7 @@ test: $(VENV)/.dev $(JS)/dist/.built ## Run the tests: at most six minutes on tw
 	@$(NPM) run --silent test
 	@$(NPM) run --silent size
 	@$(NPM) run --silent pack:test
+	@$(NPM) run --silent check:demo
 
 # What its users install, and what is tested.
 $(JS)/node_modules/.installed: $(JS)/package-lock.json | $(VENV)/.dev
