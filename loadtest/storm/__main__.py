@@ -15,7 +15,7 @@ def show(figures: Figures) -> None:
     print(f"clients                 {figures.clients}")
     print(f"no gateway for          {figures.down_seconds:.1f} s")
     print(f"attempts a second       {' '.join(str(count) for count in figures.per_second)}")
-    print(f"first second, tenths    {' '.join(str(count) for count in figures.slots)}")
+    print(f"due in the first second {' '.join(str(count) for count in figures.slots)}")
     print(f"most of a tenth         {figures.most_of_a_slot:.1%} of the attempts of the first second")
     print(f"most admitted           {figures.most_admitted} a second")
     print(

@@ -24,6 +24,8 @@ class Record:
     """On the monotonic clock, which all processes of a machine share."""
 
     attempts: list[float] = field(default_factory=list)
+    dues: list[float] = field(default_factory=list)
+    """When it meant to try again, whenever this machine got round to it."""
     lives: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
     """When it noticed that its connection was gone."""
@@ -39,6 +41,8 @@ class Record:
         if self.state is State.LIVE and event.state is not State.LIVE:
             self.losses.append(now)
         self.state = event.state
+        if event.retry_in is not None:
+            self.dues.append(now + event.retry_in)
         if event.state is State.CONNECTING:
             self.attempts.append(now)
         elif event.state is State.LIVE:
@@ -87,7 +91,7 @@ def answer(clients: Clients, asked: dict[str, Any]) -> dict[str, Any]:
         case "live":
             return {"live": clients.live_since(asked["since"])}
         case "report":
-            fields = ("attempts", "lives", "losses", "busy", "channel", "position", "repeats", "holes")
+            fields = ("attempts", "dues", "lives", "losses", "busy", "channel", "position", "repeats", "holes")
             return {
                 "records": {
                     name: {field: getattr(record, field) for field in fields}

@@ -43,8 +43,8 @@ class Figures:
     """From then until each client was live again, ascending."""
     attempts: list[float] = field(default_factory=list)
     """Seconds after the kill, ascending, of all clients."""
-    attempts_since_loss: list[float] = field(default_factory=list)
-    """The same, each after its own client noticed: here thousands share a processor and notice one after the other."""
+    dues: list[float] = field(default_factory=list)
+    """When each attempt was meant to be, after its own client noticed: thousands of clients share a processor here."""
     most_admitted: int = 0
     """In a second."""
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -59,7 +59,7 @@ class Figures:
     @property
     def slots(self) -> list[int]:
         """Attempts in each tenth of the first second after the loss."""
-        counts = Counter(int(attempt / SLOT_SECONDS) for attempt in self.attempts_since_loss if attempt < 1)
+        counts = Counter(int(attempt / SLOT_SECONDS) for attempt in self.dues if attempt < 1)
         return [counts[number] for number in range(10)]
 
     @property
@@ -215,7 +215,7 @@ class Storm:
             attempts = [at for at in record["attempts"] if at > killed_at]
             lost_at = min((at for at in record["losses"] if at > killed_at), default=killed_at)
             figures.attempts += [at - killed_at for at in attempts]
-            figures.attempts_since_loss += [at - lost_at for at in attempts]
+            figures.dues += [at - lost_at for at in record["dues"] if at > lost_at]
             lives = [at for at in record["lives"] if at > killed_at]
             if lives:
                 figures.live_seconds.append(max(lives[0] - back_at, 0.0))
