@@ -2,7 +2,12 @@
 // out: {"id", "library", "url", "token"?, "resume"?} -> {"id", "text", "thinking", "calls", "end", "requests", "error"?}.
 import { createInterface } from "node:readline";
 import { HttpAgent } from "@ag-ui/client";
-import { AbstractChat, DefaultChatTransport, readUIMessageStream } from "ai";
+import {
+  AbstractChat,
+  DefaultChatTransport,
+  lastAssistantMessageIsCompleteWithToolCalls,
+  readUIMessageStream,
+} from "ai";
 import OpenAI from "openai";
 import { ChatCompletionStream } from "openai/lib/ChatCompletionStream";
 import { resumingFetch } from "./resuming-fetch.mjs";
@@ -126,6 +131,23 @@ async function sendChat(job, answer) {
   answer.roles = chat.messages.map((message) => message.role);
 }
 
+// A tool of the page gives its output by itself, and the chat sends it back: the answer goes on in the same message.
+async function useToolInChat(job, answer) {
+  const chat = new PlainChat({
+    id: "chat",
+    transport: transportOf(job, resumingFetch({ ...QUICK, fetch: counting(answer) })),
+    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls,
+    onToolCall: ({ toolCall }) =>
+      void chat.addToolOutput({ tool: toolCall.toolName, toolCallId: toolCall.toolCallId, output: job.output }),
+    onFinish: ({ finishReason }) => (answer.end = finishReason ?? answer.end),
+  });
+  await chat.sendMessage({ text: job.say });
+  while (answer.end !== "stop" && !chat.error) await new Promise((resolve) => setTimeout(resolve, 5));
+  if (chat.error) throw chat.error;
+  takeUiMessage(chat.lastMessage, answer);
+  answer.roles = chat.messages.map((message) => message.role);
+}
+
 class ReadingAgent extends HttpAgent {
   requestInit(input) {
     const { body, method, ...init } = super.requestInit(input);
@@ -217,6 +239,7 @@ const LIBRARIES = {
   "ai-sdk": readAiSdk,
   chat: readChat,
   "send-chat": sendChat,
+  "tool-chat": useToolInChat,
   "ag-ui": readAgUi,
   "ag-ui-rerun": rerunAgUi,
   "approve-ag-ui": approveAgUi,

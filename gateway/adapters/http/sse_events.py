@@ -106,13 +106,15 @@ class Shown(NamedTuple):
     """For formats that show one run only; None: the next one that begins."""
     resume: Resume | None = None
     """Where a reader of such a format goes on."""
+    message: str | None = None
+    """The reader's message that the run goes on with."""
 
 
 def event_stream(shown: Shown) -> EventStream:
     """A fresh one: it may keep a state of its response."""
     if shown.format is OutputFormat.RELAYROUTER:
         return RelayEvents()
-    return DialectEvents(open_translator(shown.format, shown.session, shown.run, shown.resume))
+    return DialectEvents(open_translator(*shown))
 
 
 __all__ = [

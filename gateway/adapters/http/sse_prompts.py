@@ -44,7 +44,8 @@ class Prompts:
             prompt = read_prompt(shown.format, body, idempotency_key_of(request) or f"{self._rng.getrandbits(96):024x}")
         except BadPrompt as exc:
             raise RelayError(ErrorCode.BAD_REQUEST, str(exc)) from None
-        return prompt, replace(params, shown=shown._replace(run=RunId(prompt.run), resume=None), begins_with_run=True)
+        shown = shown._replace(run=RunId(prompt.run), resume=None, message=prompt.continues)
+        return prompt, replace(params, shown=shown, begins_with_run=True)
 
     async def send(self, request: web.Request, prompt: Prompt, principal: Principal, session: SessionId) -> None:
         """Returns when the message is durable. Raises RelayError."""

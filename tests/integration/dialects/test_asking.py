@@ -114,6 +114,41 @@ async def test_asks_are_interrupts_of_ag_ui(gateways: list[Gateway], readers: Re
     assert answer["text"] == "May I?Done."
 
 
+async def call_a_tool(gateway: Gateway, session: str) -> Any:
+    """An agent that calls a tool of the page and goes on with its output. Returns the item that brought it."""
+    first = await take_one(gateway, session)
+    async with StreamedRun(gateway, session, first["payload"]["run"], dialect="ndjson") as stream:
+        await stream.write(
+            b'{"text": "I look. "}\n{"tool": {"id": "c1", "name": "weather", "arguments": "{\\"q\\":1}"}}\n'
+        )
+        await stream.write(b'{"event": "end", "finish_reason": "tool_calls"}\n')
+        await stream.finish()
+    second = await take_one(gateway, session)
+    async with StreamedRun(gateway, session, second["payload"]["run"]) as stream:
+        await stream.write(b"It rains.")
+        await stream.finish()
+    return second
+
+
+async def test_the_output_of_a_tool_is_gone_on_with(gateways: list[Gateway], readers: Readers) -> None:
+    """The AI SDK sends it by itself, and has one message in the end."""
+    agent = asyncio.ensure_future(call_a_tool(gateways[0], "tools"))
+    url = f"{gateways[1].url}/v1/sessions/tools/events?format=ai-sdk"
+    try:
+        answer = await readers.read("tool-chat", url, say="The weather?", output={"rain": True})
+    finally:
+        if not agent.done():
+            agent.cancel()
+        with suppress(asyncio.CancelledError):
+            item = await agent
+
+    assert "error" not in answer
+    assert answer["roles"] == ["user", "assistant"]
+    assert answer["text"] == "I look. It rains."
+    assert answer["calls"] == [["c1", "weather", '{"q":1}', "output-available"]]
+    assert item["payload"]["message"]["parts"][-1]["output"] == {"rain": True}
+
+
 async def post(gateway: Gateway, session: str, query: str, body: Any) -> tuple[int, str]:
     answer = await ask_once(gateway.url, "POST", f"/v1/sessions/{session}/events?{query}", body)
     return answer.status, answer.json()["error"]["message"] if answer.status >= 400 else ""

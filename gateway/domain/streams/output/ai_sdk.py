@@ -1,9 +1,10 @@
 """`format=ai-sdk`: the UI message stream of the Vercel AI SDK. The run is one assistant message with the run's id.
 
-Text and reasoning parts close when another kind of content begins and open again after it. Tool calls are parts of
-their own; the SDK wants each call's arguments once more, whole, so they are kept until then, and no event while a call
-is open has an id: who breaks off there gets the open calls again from their beginning, which the SDK takes as the same
-calls. What has no counterpart is a `data-<kind>` part; with an id, so that it is not shown twice.
+A run is one step of it: the SDK looks for tools to answer in the last one. Text and reasoning parts close when another
+kind of content begins and open again after it. Tool calls are parts of their own; the SDK wants each call's arguments
+once more, whole, so they are kept until then, and no event while a call is open has an id: who breaks off there gets
+the open calls again from their beginning, which the SDK takes as the same calls. What has no counterpart is a
+`data-<kind>` part; with an id, so that it is not shown twice.
 """
 
 from collections.abc import Iterator, Mapping
@@ -47,8 +48,9 @@ _FINISH_WHEN_NOT_DONE: Final = {
 class AiSdkOutput:
     ends_with_done: ClassVar[bool] = True
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, message: str | None = None) -> None:
         self._place = place
+        self._message = message
         self._place.calls.clear()  # no id of ours names an open one
         self._arguments: dict[int, list[str]] = {}
         self._arguments_size = 0
@@ -58,13 +60,16 @@ class AiSdkOutput:
         return not self._place.calls
 
     def opening(self, _timestamp_ms: int) -> Iterator[Event]:
-        yield from self._start()
+        yield self._start()
 
     def events(self, moment: Moment, _timestamp_ms: int) -> Iterator[Event]:
         place = self._place
         match moment:
             case Began():
-                yield from self._start()
+                yield self._start()
+                # Only with the step has it begun: `start` may come twice, and a step must not.
+                place.is_started = True
+                yield {"type": "start-step"}
             case Text(text, until):
                 yield from self._content(OpenPart.TEXT)
                 place.text_bytes = until
@@ -91,9 +96,8 @@ class AiSdkOutput:
         self._place.is_over = True
         yield {"type": "error", "errorText": f"{code}: {message}"}
 
-    def _start(self) -> Iterator[Event]:
-        self._place.is_started = True
-        yield {"type": "start", "messageId": self._place.run}
+    def _start(self) -> Event:
+        return {"type": "start", "messageId": self._message or self._place.run}
 
     def _content(self, part: OpenPart) -> Iterator[Event]:
         """Makes `part` the open one."""
@@ -142,6 +146,7 @@ class AiSdkOutput:
         yield from self._close_calls(self._place.calls)
         yield from self._close_part()
         outcome = outcome_of(end)
+        yield {"type": "finish-step"}
         fields = {name: value for name, value in end.items() if name not in ("kind", "run")}
         yield {"type": "data-run-end", "transient": True, "data": fields | _usage(end)}
         if outcome is Outcome.FAILED:

@@ -20,6 +20,9 @@ class Prompt:
     payload: Mapping[str, Any]
     """Of the input: `text`, `run`, `format`, `message` (the last one, as it came), `request` (the body without all)."""
 
+    continues: str | None = None
+    """The id of the message that the answer goes on with: one whose tools have given their outputs."""
+
     @property
     def answers(self) -> list[tuple[str, Any]]:
         """(ask, value): what AG-UI's `resume` says of asks that were told as interrupts."""
@@ -55,7 +58,9 @@ def read_prompt(output_format: OutputFormat, body: Mapping[str, Any], fresh: str
         "message": last,
         "request": {name: value for name, value in body.items() if name != "messages"},
     }
-    return Prompt(run, payload)
+    is_going_on = output_format is OutputFormat.AI_SDK and last.get("role") == "assistant"
+    continues = last.get("id") if is_going_on else None
+    return Prompt(run, payload, continues if isinstance(continues, str) else None)
 
 
 def _run(output_format: OutputFormat, body: Mapping[str, Any], last: Mapping[str, Any], fresh: str) -> str:

@@ -108,16 +108,23 @@ def _block(data: bytes, event_id: str) -> bytes:
 
 
 def open_translator(
-    output_format: OutputFormat, session: str, run: str | None = None, resume: Resume | None = None
+    output_format: OutputFormat,
+    session: str,
+    run: str | None = None,
+    resume: Resume | None = None,
+    message: str | None = None,
 ) -> Translator:
-    """Raises ValueError for the gateway's own format, which needs none, and for a `run` that the event id is not of."""
+    """`message`: the reader's message that the run goes on with; None: the run is one of its own.
+
+    Raises ValueError for the gateway's own format, which needs none, and for a `run` that the event id is not of.
+    """
     place, cursor, needs_opening = _beginning(run, resume)
     dialect: OutputDialect
     match output_format:
         case OutputFormat.OPENAI:
             dialect = OpenAiOutput(place)
         case OutputFormat.AI_SDK:
-            dialect = AiSdkOutput(place)
+            dialect = AiSdkOutput(place, message)
         case OutputFormat.AG_UI:
             dialect = AgUiOutput(session, place)
         case OutputFormat.RELAYROUTER:

@@ -97,6 +97,7 @@ class AiSdkReader:
         self.calls: dict[str, tuple[str, str]] = {}
         self.inputs: dict[str, Any] = {}
         self.parts: list[str] = []
+        self.steps = 0
         self._id = ""
         self._open: set[str] = set()
 
@@ -132,11 +133,14 @@ class AiSdkReader:
                 self.inputs[chunk["toolCallId"]] = chunk["input"]
             case "finish":
                 assert not self._open, "finished with open parts"
+                assert self.steps <= 1, "a step that began twice"
                 assert not self.end or self.end.startswith("error:"), "finished twice"
                 self.end = self.end or chunk["finishReason"]
             case "error":
                 self.end = f"error:{chunk['errorText']}"
-            case "abort":
+            case "start-step":
+                self.steps += 1
+            case "abort" | "finish-step":
                 pass
             case _:
                 assert kind.startswith("data-"), kind

@@ -12,7 +12,7 @@ OPENAI = {
     "stream": True,
     "messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"}],
 }
-AI_SDK = {
+AI_SDK: dict[str, Any] = {
     "id": "chat",
     "trigger": "submit-message",
     "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "H"}, {"type": "text", "text": "i"}]}],
@@ -55,6 +55,15 @@ def test_a_tools_output_has_no_text() -> None:
     prompt = read_prompt(OutputFormat.AG_UI, {**AG_UI, "messages": messages}, "fresh")
 
     assert (prompt.payload["text"], prompt.payload["message"]) == ("", messages[-1])
+
+
+def test_a_message_with_outputs_of_tools_is_gone_on_with() -> None:
+    """The AI SDK's; another library's answer is a message of its own."""
+    messages = [*AI_SDK["messages"], {"id": "run-m1", "role": "assistant", "parts": []}]
+
+    assert read_prompt(OutputFormat.AI_SDK, {**AI_SDK, "messages": messages}, "fresh").continues == "run-m1"
+    assert read_prompt(OutputFormat.AI_SDK, AI_SDK, "fresh").continues is None
+    assert read_prompt(OutputFormat.OPENAI, {**OPENAI, "messages": messages}, "fresh").continues is None
 
 
 def test_answers_to_interrupts_need_no_message() -> None:
