@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from loadtest.bench import figures
+from loadtest.bench import figures, storms
 from loadtest.bench.processes import LOAD_CORE, pin
 from loadtest.bench.table import FIGURES, reason_against_reference, show, write
 from loadtest.bench.watch import InvalidRun
@@ -17,6 +17,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", metavar="FIGURE", help="one figure's name; may be repeated")
     parser.add_argument("--sockets", type=int, default=1000)
     parser.add_argument("--idle", type=int, default=5000)
+    parser.add_argument("--storm", type=int, default=2000, help="SDK clients of the reconnect storm")
     parser.add_argument("--seconds", type=float, default=8)
     arguments = parser.parse_args()
     pin(LOAD_CORE)
@@ -42,6 +43,7 @@ def main() -> int:
         ({"p99_ms_chunk_to_client"}, lambda: figures.ingest_times(seconds, "tokens")),
         ({"p99_ms_raw_chunk_to_client"}, lambda: figures.ingest_times(seconds, "raw")),
         ({"heal_seconds"}, figures.heal),
+        (set(storms.NAMES), lambda: storms.storm(arguments.storm)),
     ]
     wanted = set(arguments.only or (figure.name for figure in FIGURES))
     values: dict[str, float] = {}

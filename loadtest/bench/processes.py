@@ -27,6 +27,11 @@ def core_number(core: int) -> int:
     return _CORES[core % len(_CORES)]
 
 
+def all_cores() -> set[int]:
+    """For who must not be pinned."""
+    return set(_CORES)
+
+
 def pin(core: int) -> None:
     """Keep the calling process on one core, where the machine has more than one."""
     os.sched_setaffinity(0, {core_number(core)})

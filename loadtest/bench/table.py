@@ -33,6 +33,14 @@ FIGURES = (
     Figure("p99_ms_chunk_to_client", "ms", 300, "chunk sent to client, oldest token of each frame, at half load"),
     Figure("p99_ms_raw_chunk_to_client", "ms", 5, "the same, each token a message of its own"),
     Figure("heal_seconds", "s", 1.5, "a lost bus message until its text is there; busy and quiet session, the larger"),
+    Figure(
+        "storm_most_of_a_slot",
+        "",
+        0.15,
+        "2,000 SDK clients lose their gateway: share of the fullest tenth of the first second",
+    ),
+    Figure("storm_all_live_seconds", "s", 35, "from the moment that a gateway is back until all are live again"),
+    Figure("storm_most_admitted_per_second", "1/s", None, "connects that it admitted then, at most"),
     Figure("p50_ms", "ms", None, "publish to client, median, 1,000 sockets at half load"),
     Figure("p99_ms", "ms", 5, "the same, 99th percentile"),
 )
