@@ -38,16 +38,22 @@ class FileStore {
 }
 
 /** What Web Locks do among the tabs of a browser, among processes: a file that a living one has made. */
-function lockFile(store, name) {
+async function lockFile(store, name) {
   if (store === null) return () => {};
   const path = `${store}.${createHash("sha256").update(name).digest("hex").slice(0, 16)}.lock`;
   try {
     writeFileSync(path, String(process.pid), { flag: "wx" });
   } catch {
-    if (isAlive(Number(readFileSync(path, "utf8")))) return null;
+    if (!(await hasEnded(Number(readFileSync(path, "utf8"))))) return null;
     writeFileSync(path, String(process.pid));
   }
   return () => rmSync(path, { force: true });
+}
+
+/** A process that was killed just now may take a moment to be gone. */
+async function hasEnded(pid) {
+  for (let look = 0; look < 10 && isAlive(pid); look++) await new Promise((resolve) => setTimeout(resolve, 20));
+  return !isAlive(pid);
 }
 
 /** One that was killed and that nobody has waited for yet is dead. */
