@@ -5,6 +5,7 @@ It becomes an ordinary input of the session, in the agent's inbox, with the id o
 
 import random
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
@@ -18,8 +19,9 @@ from gateway.domain.exchange.trace import TRACEPARENT, traceparent_of
 from gateway.domain.streams.output import OutputFormat
 from gateway.domain.streams.output.prompt import BadPrompt, Prompt, read_prompt
 from gateway.domain.wire.errors import ErrorCode, RelayError
-from gateway.domain.wire.ids import ClientId, RunId, SessionId, SessionRef
+from gateway.domain.wire.ids import MAX_ID_BYTES, ClientId, RunId, SessionId, SessionRef
 
+_CLIENT_PREFIX: Final = "ask-"
 _decoder: Final = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -51,7 +53,7 @@ class Prompts:
         """Returns when the message is durable. Raises RelayError."""
         ref = await self._access.member(principal, session)
         # Each request is a client of its own: its one message is the same one however often it is sent.
-        client = ClientId(f"ask-{prompt.run}"[:128])
+        client = _client_of(prompt.run)
         await self._answer(ref, client, principal, prompt)
         trace = traceparent_of(request.headers.get(TRACEPARENT))
         await self._inputs.by_http(ref, client, principal, 1, dict(prompt.payload), trace)
@@ -64,6 +66,13 @@ class Prompts:
             except RelayError as exc:
                 if exc.code is not ErrorCode.NOT_FOUND:
                     raise
+
+
+def _client_of(run: str) -> ClientId:
+    name = f"{_CLIENT_PREFIX}{run}"
+    if len(name.encode()) > MAX_ID_BYTES:
+        name = _CLIENT_PREFIX + sha256(run.encode()).hexdigest()
+    return ClientId(name)
 
 
 __all__ = ["Prompts"]

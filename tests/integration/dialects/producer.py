@@ -14,15 +14,18 @@ _ANSWER_SECONDS = 20.0
 class StreamedRun:
     """One request with a chunked body: `write` any number of times, `finish` once. Else it is broken off."""
 
-    def __init__(self, gateway: Gateway, session: str, run: str, **query: str) -> None:
+    def __init__(self, gateway: Gateway, session: str, run: str, *, token: str = "", **query: str) -> None:
         self._gateway = gateway
+        self._token = token
         self._path = f"/v1/sessions/{session}/runs/{run}/stream?{urlencode(query)}"
 
     async def __aenter__(self) -> Self:
         address = urlsplit(self._gateway.url)
         self._reader, self._writer = await asyncio.open_connection(address.hostname, address.port)
-        head = f"POST {self._path} HTTP/1.1\r\nHost: {address.netloc}\r\nTransfer-Encoding: chunked\r\n\r\n"
-        self._writer.write(head.encode())
+        head = [f"POST {self._path} HTTP/1.1", f"Host: {address.netloc}", "Transfer-Encoding: chunked"]
+        if self._token:
+            head.append(f"Authorization: Bearer {self._token}")
+        self._writer.write("\r\n".join([*head, "", ""]).encode())
         return self
 
     async def write(self, data: bytes) -> None:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from gateway.domain.wire.cursor import Cursor, InvalidCursor
+from gateway.domain.wire.ids import InvalidId, check_id
 
 UNKNOWN: Final = -1
 """Of a text's length: the reader came with a plain cursor."""
@@ -128,6 +129,11 @@ def _place(text: str) -> Place:
         fields = _DECODER.decode(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True))
     except (msgspec.MsgspecError, binascii.Error, ValueError):
         raise InvalidCursor("must be an event id that a gateway sent, whole") from None
+    if fields.run:
+        try:
+            check_id(fields.run, "run")  # it is looked up
+        except InvalidId:
+            raise InvalidCursor("must be an event id that a gateway sent, unchanged") from None
     if min(fields.text_bytes, fields.thinking_bytes) < UNKNOWN or min(fields.call_count, fields.steps_done) < 0:
         raise InvalidCursor("must be an event id that a gateway sent, unchanged")
     return Place(*fields)

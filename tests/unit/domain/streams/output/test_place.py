@@ -72,6 +72,8 @@ def _written(value: object) -> str:
         _written(["r1", True, False, "", -2, 0, 0, [], 0]),
         _written(["r1", True, False, "", 0, 0, -1, [], 0]),
         _written(["r1", True, False, "", 0, 0, 0, [["x"]], 0]),
+        _written(["r" * 129, True, False, "", 0, 0, 0, [], 0]),
+        _written(["r\n1", True, False, "", 0, 0, 0, [], 0]),
         _written(["r1", True, False, "", 0, 0, 0, [], -1]),
     ],
 )
