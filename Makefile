@@ -64,20 +64,22 @@ conformance: $(VENV)/.dev $(JS)/dist/.built ## Try both SDKs on every scenario, 
 soak: $(VENV)/.dev ## Run the tests that take longer.
 	@$(BIN)/python -m pytest tests -m soak -q
 
-check: $(VENV)/.dev $(JS)/node_modules/.installed ## Check format, lint, types, layers and generated docs.
+check: $(VENV)/.dev $(JS)/dist/.built ## Check format, lint, types, layers and generated docs.
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python tools/gen_docs.py --check
 	@$(NPM) run --silent check
+	@$(NPM) run --silent check:demo
 
 format: $(VENV)/.dev ## Format and fix what can be fixed.
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
 
-docs: $(VENV)/.dev ## Write the generated tables into README.md and docs/.
+docs: $(VENV)/.dev $(JS)/node_modules/.installed ## Write what is generated: tables in README.md and docs/, the demo's copy of the SDK.
 	@$(BIN)/python tools/gen_docs.py
+	@$(NPM) run --silent build:demo
 
 bench: $(VENV)/.dev ## Measure; prints a table and writes build/bench.json.
 	@mkdir -p build

@@ -1,19 +1,52 @@
-"""A small TCP proxy: round robin over targets, may be cut, may slow one client down.
+"""A small TCP proxy: round robin over targets, may be cut, and gives each client a line as bad as one likes.
 
 Stands before the gateways (as a load balancer would) and before Valkey (so that "cut Redis" is a button).
-Never looks into the traffic, but for the `client=` of a request line when it is told to slow a client.
+Of the traffic it reads no more than the `client=` of request lines and whether the first one is a WebSocket's.
 """
 
 import asyncio
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
-_CHUNK_BYTES = 16 * 1024
+from gateway.app.demo.line import CHUNK_BYTES, Line, carry
+
 _CONNECT_SECONDS = 1.0
-_CLIENT_QUERY = re.compile(rb"[?&]client=([A-Za-z0-9_.~-]+)")
+_CLIENT_QUERY = re.compile(rb"^[A-Z]+ [^ ]*[?&]client=([A-Za-z0-9_.~-]+)")
+_UPGRADE = re.compile(rb"^upgrade: *websocket", re.IGNORECASE | re.MULTILINE)
+_REFUSAL = (
+    b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\nContent-Length: 24\r\nConnection: close\r\n\r\n"
+    b"<p>Blocked by policy</p>"
+)
+_PERFECT = Line()
+_KEPT_LINES = 256
+"""Of clients; the one that was changed longest ago goes first."""
 
 Target = tuple[str, int]
+
+
+@dataclass(eq=False, slots=True)
+class _Connection:
+    writer: asyncio.StreamWriter
+    client: str = ""
+    target: Target | None = None
+    up_writer: asyncio.StreamWriter | None = None
+
+    task: asyncio.Task[None] | None = None
+
+    def abort(self) -> None:
+        for writer in self._writers():
+            writer.transport.abort()
+
+    async def end(self) -> None:
+        self.abort()
+        for writer in self._writers():
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    def _writers(self) -> list[asyncio.StreamWriter]:
+        return [writer for writer in (self.writer, self.up_writer) if writer is not None]
 
 
 class Relay:
@@ -23,8 +56,8 @@ class Relay:
         self._targets = targets
         self._turn = 0
         self._server: asyncio.Server | None = None
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._rates: dict[str, int] = {}
+        self._connections: dict[_Connection, None] = {}
+        self._lines: dict[str, Line] = {}
         self.is_cut = False
         self.connections_total = 0
 
@@ -36,86 +69,90 @@ class Relay:
         return port
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
-        self._server = await asyncio.start_server(self._serve, host, port, limit=_CHUNK_BYTES)
+        self._server = await asyncio.start_server(self._serve, host, port, limit=CHUNK_BYTES)
 
     async def stop(self) -> None:
         if self._server is not None:
             self._server.close()
             self.cut()
+            await asyncio.gather(*(it.task for it in self._connections if it.task), return_exceptions=True)
             await self._server.wait_closed()
 
     def cut(self) -> None:
         """Reset every connection and refuse new ones until `heal`."""
         self.is_cut = True
-        for writer in self._writers:
-            writer.transport.abort()
+        for connection in self._connections:
+            connection.abort()
 
     def heal(self) -> None:
         self.is_cut = False
 
-    def slow(self, client: str, bytes_per_second: int | None) -> None:
-        """Limit what reaches that client from now on; None lifts the limit."""
-        if bytes_per_second is None:
-            self._rates.pop(client, None)
-        else:
-            self._rates[client] = bytes_per_second
+    def put_on_line(self, client: str, line: Line) -> None:
+        """For that client from now on, also on connections that it has. One that may no longer be is reset."""
+        self._lines.pop(client, None)
+        self._lines[client] = line
+        for oldest in list(self._lines)[:-_KEPT_LINES]:
+            del self._lines[oldest]
+        if not line.takes_upgrades:
+            for connection in self._connections:
+                if connection.client == client:
+                    connection.abort()
+
+    def targets_by_client(self) -> dict[str, Target]:
+        """Of the newest connection of each client that is known by its id."""
+        return {it.client: it.target for it in self._connections if it.client and it.target is not None}
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
+        connection = _Connection(writer, task=asyncio.current_task())
+        self._connections[connection] = None
         self.connections_total += 1
         try:
-            upstream = None if self.is_cut else await self._connect()
-            if upstream is None:
-                return
-            up_reader, up_writer = upstream
-            self._writers.add(up_writer)
-            try:
-                await self._pipe_both(reader, writer, up_reader, up_writer)
-            finally:
-                self._writers.discard(up_writer)
-                up_writer.transport.abort()
+            up_reader = None if self.is_cut else await self._connect(connection)
+            if up_reader is not None:
+                await self._pipe_both(connection, reader, up_reader)
         except (ConnectionError, TimeoutError):
             pass  # either side left; the other is aborted below
         finally:
-            self._writers.discard(writer)
-            writer.transport.abort()
+            del self._connections[connection]
+            await connection.end()
 
-    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+    async def _connect(self, connection: _Connection) -> asyncio.StreamReader | None:
         targets = list(self._targets())
         for _ in targets:
             self._turn += 1
-            host, port = targets[self._turn % len(targets)]
+            target = targets[self._turn % len(targets)]
             with suppress(OSError, TimeoutError):
-                return await asyncio.wait_for(asyncio.open_connection(host, port, limit=_CHUNK_BYTES), _CONNECT_SECONDS)
+                opening = asyncio.open_connection(*target, limit=CHUNK_BYTES)
+                reader, connection.up_writer = await asyncio.wait_for(opening, _CONNECT_SECONDS)
+                connection.target = target
+                return reader
         return None
 
     async def _pipe_both(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        up_reader: asyncio.StreamReader,
-        up_writer: asyncio.StreamWriter,
+        self, connection: _Connection, reader: asyncio.StreamReader, up_reader: asyncio.StreamReader
     ) -> None:
-        first = await reader.read(_CHUNK_BYTES)
-        found = _CLIENT_QUERY.search(first.split(b"\r\n", 1)[0])
-        client = found[1].decode() if found else ""
-        up_writer.write(first)
-        async with asyncio.TaskGroup() as both:
-            both.create_task(self._pipe(reader, up_writer, ""))
-            both.create_task(self._pipe(up_reader, writer, client))
+        def line() -> Line:
+            return self._lines.get(connection.client, _PERFECT)
 
-    async def _pipe(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: str) -> None:
-        """Until one side ends; a cut is an end like any other."""
-        with suppress(ConnectionError):
-            while data := await reader.read(self._chunk_bytes(client)):
-                writer.write(data)
-                await writer.drain()
-                rate = self._rates.get(client)
-                if rate:
-                    await asyncio.sleep(len(data) / rate)
-        if not writer.transport.is_closing():
+        def note(data: bytes) -> None:
+            """A connection that is kept alive may serve another client's request next."""
+            if found := _CLIENT_QUERY.match(data):
+                connection.client = found[1].decode()
+
+        writer, up_writer = connection.writer, connection.up_writer
+        if up_writer is None:
+            return
+        first = await reader.read(CHUNK_BYTES)
+        note(first)
+        if not line().takes_upgrades and _UPGRADE.search(first):
+            writer.write(_REFUSAL)
+            await writer.drain()
             writer.write_eof()
+            await reader.read()  # until the client has it
+            return
+        async with asyncio.TaskGroup() as both:
+            both.create_task(carry(reader, up_writer, line, first=first, seen=note))
+            both.create_task(carry(up_reader, writer, line))
 
-    def _chunk_bytes(self, client: str) -> int:
-        rate = self._rates.get(client)
-        return max(64, min(_CHUNK_BYTES, rate // 10)) if rate else _CHUNK_BYTES
+
+__all__ = ["Relay", "Target"]

@@ -8,6 +8,7 @@ import random
 import signal
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from secrets import token_hex
 from typing import Any
 
@@ -17,6 +18,7 @@ from gateway.adapters.embedded import EmbeddedServer
 from gateway.app.demo.agent import DemoAgent
 from gateway.app.demo.folder import DemoFolder
 from gateway.app.demo.gateways import GatewayProcess, Gateways
+from gateway.app.demo.line import NETWORKS, Line
 from gateway.app.demo.readers import DemoReader
 from gateway.app.demo.relay import Relay
 from gateway.app.demo.streams import RecordedStream
@@ -174,10 +176,23 @@ class Stage:
         name = self.readers[-1].name
         is_slow = self.slow_reader is None
         self.slow_reader = name if is_slow else None
-        self.relay.slow(name, SLOW_BYTES_PER_SECOND if is_slow else None)
+        self.relay.put_on_line(name, Line(bytes_per_second=SLOW_BYTES_PER_SECOND if is_slow else None))
         self.note(
             f"{name} reads {SLOW_BYTES_PER_SECOND // 1000} kB a second" if is_slow else f"{name} reads fast again"
         )
+
+    def put_on_network(self, client: str, network: str, *, takes_upgrades: bool) -> None:
+        """A browser's own line. Raises KeyError for a network that is not in NETWORKS."""
+        self.relay.put_on_line(client, replace(NETWORKS[network], takes_upgrades=takes_upgrades))
+        blocks = "" if takes_upgrades else ", WebSockets blocked"
+        self.note(f"network of {client}: {network}{blocks}")
+
+    def browsers(self) -> dict[str, str]:
+        """The gateway behind each client that is no reader of ours."""
+        own = {reader.name for reader in self.readers}
+        names = {member.port: member.name for member in self.gateways.members}
+        found = self.relay.targets_by_client().items()
+        return {client: names.get(port, "") for client, (_, port) in found if client not in own}
 
     def busiest(self) -> GatewayProcess:
         """The gateway with most readers among those that are up; any that is up when none has one."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections import deque
 from collections.abc import Awaitable, Callable
 from importlib.resources import files
@@ -11,6 +12,7 @@ from aiohttp import web
 
 from gateway.adapters.client.requests import ReaderClosed, RequestRefused
 from gateway.app.demo.gateways import GatewayProcess
+from gateway.app.demo.line import NETWORKS
 from gateway.app.demo.readers import DemoReader
 from gateway.app.demo.stage import Stage
 from gateway.core.tasks import TaskOwner
@@ -25,6 +27,7 @@ _QUEUED_UPDATES = 200
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 _FIGURES = ("run", "state", "gateway", "tokens", "tokens_per_second", "first_token_seconds", "longest_gap_seconds")
 _MAX_BODY_BYTES = 4_096
+_CLIENT = re.compile(r"[A-Za-z0-9_.~-]{1,128}")
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
@@ -50,7 +53,9 @@ class DemoPage:
         app.router.add_post("/actions/client/slow", self._slow)
         app.router.add_post("/actions/segment/{mode}", self._segment)
         app.router.add_post("/actions/agent/ask", self._ask)
+        app.router.add_post("/actions/network/{client}", self._network)
         app.router.add_post("/actions/reader/{name}/{what}", self._reader)
+        app.router.add_get("/source/{run}", self._source)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
         try:
@@ -104,6 +109,7 @@ class DemoPage:
             "tally": counts | {"digests": counts["digests_equal"], "faults": len(counts["faults"])},
             "redis": "cut" if stage.redis_relay.is_cut else "up",
             "slow": stage.slow_reader,
+            "browsers": stage.browsers(),
             "segment": stage.agent.segment.value,
             "figures": {name: stage.figures.get(name) for name in _FIGURES},
             "inbox": list(stage.agent.items),
@@ -169,6 +175,23 @@ class DemoPage:
         except ValueError:
             raise web.HTTPNotFound from None
         return web.Response(status=204)
+
+    async def _network(self, request: web.Request) -> web.Response:
+        """The line of one browser."""
+        body = await _body(request)
+        client, network = request.match_info["client"], body.get("network")
+        if not isinstance(network, str) or network not in NETWORKS or not _CLIENT.fullmatch(client):
+            raise web.HTTPNotFound
+        self._stage.put_on_network(client, network, takes_upgrades=body.get("blocks_websockets") is not True)
+        return web.Response(status=204)
+
+    async def _source(self, request: web.Request) -> web.Response:
+        """What the provider sent of a run, to be compared with what is on a screen."""
+        run, source = request.match_info["run"], self._stage.source
+        if run not in source.texts:
+            raise web.HTTPNotFound
+        body = {"text": source.texts[run], "reasoning": source.reasonings[run], "ended": run in source.ended}
+        return web.json_response(body, headers=_HEADERS)
 
     async def _ask(self, _: web.Request) -> web.Response:
         run = self._stage.open_run

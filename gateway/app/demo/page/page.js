@@ -1,5 +1,5 @@
-// The demo's page: shows what the demo process reports, and reads the session itself in one panel of its own.
-import { SessionReader } from "./reader.js";
+// The demo's page: shows what the demo process reports. The panel of this browser itself is own.js.
+import { OwnPanel } from "./own.js";
 
 const byId = (id) => document.getElementById(id);
 const copyOf = (template) => byId(template).content.firstElementChild.cloneNode(true);
@@ -8,7 +8,6 @@ const tintOf = (gateway) => (tints.has(gateway) ? `var(--gw${tints.get(gateway)}
 const gatewayCards = new Map();
 const clientCards = new Map();
 const KEEP_CHARACTERS = 30000;
-const OWN_PANEL = "this browser";
 
 async function act(path, body) {
   await fetch(`actions/${path}`, { method: "POST", body: body && JSON.stringify(body) }).catch(() => document.body.classList.add("ended"));
@@ -33,7 +32,7 @@ function clientCard(name) {
   if (!clientCards.has(name)) {
     const card = copyOf("client-card");
     card.querySelector(".name").textContent = name;
-    byId("clients").insertBefore(card, byId("log"));
+    byId("clients").append(card);
     clientCards.set(name, { card, box: card.querySelector(".text"), runs: new Map(), asks: new Map() });
     for (const button of card.querySelectorAll("[data-do]")) button.onclick = () => person(name, button.dataset.do);
     const form = card.querySelector("form");
@@ -47,10 +46,9 @@ function clientCard(name) {
   return clientCards.get(name);
 }
 
-// What a person does at a reader: this browser's own, or one of the demo process.
+// What a person does at a reader of the demo process.
 function person(name, what, body) {
-  if (name === OWN_PANEL) own?.[what](body);
-  else act(`reader/${name}/${what}`, body);
+  act(`reader/${name}/${what}`, body);
 }
 
 function showClient(name, { gateway, rtt_ms, seq, cursor, state, paused }) {
@@ -113,9 +111,6 @@ const shows = {
     for (const button of shown.querySelectorAll("button")) button.remove();
     shown.append(line("outcome", value === null || value === undefined ? status : `${client}: ${value}`));
   },
-  rhythm(_, { tokens_per_s, gap_ms }) {
-    byId("rhythm").textContent = `${tokens_per_s} / s, ${gap_ms} ms apart`;
-  },
 };
 
 function showPiece(name, piece) {
@@ -163,10 +158,11 @@ function showTally(tally) {
 
 function showEvents(events) {
   const list = byId("events");
-  for (const { at, what } of events) {
+  for (const { at, what, isOwn = false } of events) {
     const line = document.createElement("li");
     const time = document.createElement("time");
-    time.textContent = `${at.toFixed(1)} s`;
+    time.textContent = isOwn ? "" : `${at.toFixed(1)} s`;
+    line.classList.toggle("own", isOwn);
     line.append(time, what);
     list.prepend(line);
   }
@@ -188,6 +184,7 @@ function show(update) {
   if (update.events) showEvents(update.events);
   if (update.figures?.run) showFigures(update.figures);
   if (update.inbox) showInbox(update.inbox);
+  if (update.browsers && own) showOwnGateway(own.showGateway(update.browsers));
   if (update.segment && document.activeElement !== byId("segment")) byId("segment").value = update.segment;
   if (update.redis) {
     byId("redis").textContent = `Redis ${update.redis}`;
@@ -199,6 +196,12 @@ function show(update) {
   }
 }
 
+function showOwnGateway(gateway) {
+  const pill = document.querySelector("#own .gw");
+  pill.textContent = gateway;
+  pill.style.setProperty("--tint", tintOf(gateway));
+}
+
 for (const button of document.querySelectorAll("[data-action]")) button.onclick = () => act(button.dataset.action);
 byId("segment").onchange = ({ target }) => act(`segment/${target.value}`).then(() => target.blur());
 
@@ -206,8 +209,7 @@ byId("segment").onchange = ({ target }) => act(`segment/${target.value}`).then((
 function startOver() {
   document.body.classList.remove("ended");
   byId("events").replaceChildren();
-  for (const [name, { box, runs, asks }] of clientCards) {
-    if (name === OWN_PANEL) continue;
+  for (const { box, runs, asks } of clientCards.values()) {
     box.replaceChildren();
     runs.clear();
     asks.clear();
@@ -225,10 +227,7 @@ feed.addEventListener("hello", (event) => {
   startOver();
   if (own !== null) return;
   shownSession = session;
-  own = new SessionReader({
-    url: `ws://${location.hostname}:${relay_port}/v1/sessions/${session}/ws`,
-    onState: (state) => showClient(OWN_PANEL, state),
-    onPiece: (piece) => showPiece(OWN_PANEL, piece),
-  });
-  own.run();
+  const url = `http://${location.hostname}:${relay_port}`;
+  own = new OwnPanel(byId("own"), { url, session, act, note: (what) => showEvents([{ what, isOwn: true }]) });
+  window.demo = own; // for whoever looks into it by the browser's tools, and for its tests
 });

@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+import pytest
+
+from gateway.app.demo.line import Line
 from gateway.app.demo.relay import Relay, Target
 
 DEADLINE_SECONDS = 10
@@ -81,7 +84,7 @@ async def test_only_the_slowed_client_waits() -> None:
     request = b"GET /v1/sessions/s/ws?client=%b HTTP/1.1\r\n\r\n"
     loop = asyncio.get_running_loop()
     async with target(b"", size=20_000) as one, relay([one]) as made:
-        made.slow("slow", 40_000)
+        made.put_on_line("slow", Line(bytes_per_second=40_000))
         begun = loop.time()
         slow = asyncio.ensure_future(ask(made, request % b"slow"))
         assert len(await ask(made, request % b"fast")) == 20_000
@@ -90,3 +93,61 @@ async def test_only_the_slowed_client_waits() -> None:
 
         assert was_first
         assert loop.time() - begun >= 0.4
+
+
+async def test_late_line_takes_its_time_each_way() -> None:
+    loop = asyncio.get_running_loop()
+    async with target(b"a") as one, relay([one]) as made:
+        made.put_on_line("far", Line(delay_seconds=0.2))
+        begun = loop.time()
+
+        assert await ask(made, b"GET /?client=far HTTP/1.1\r\n\r\n") == b"a"
+        assert loop.time() - begun >= 0.4
+
+
+async def test_in_a_tunnel_nothing_passes_and_nobody_is_told() -> None:
+    """What is underway arrives when it is over."""
+    async with target(b"a") as one, relay([one]) as made:
+        made.put_on_line("train", Line(is_open=False))
+        asking = asyncio.ensure_future(ask(made, b"GET /?client=train HTTP/1.1\r\n\r\n"))
+        assert await ask(made, b"GET /?client=other HTTP/1.1\r\n\r\n") == b"a"
+        was_waiting = not asking.done()
+        made.put_on_line("train", Line())
+
+        assert was_waiting
+        assert await asking == b"a"
+
+
+UPGRADE = b"GET /v1/sessions/s/ws?client=%b HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_head", "answer"),
+    [
+        (UPGRADE % b"office", b"HTTP/1.1 403"),
+        (UPGRADE % b"other", b"a"),
+        (b"GET /v1/sessions/s/events?client=office HTTP/1.1\r\n\r\n", b"a"),
+    ],
+)
+async def test_only_upgrades_of_the_blocked_client_are_refused(request_head: bytes, answer: bytes) -> None:
+    async with target(b"a") as one, relay([one]) as made:
+        made.put_on_line("office", Line(takes_upgrades=False))
+
+        assert (await ask(made, request_head)).startswith(answer)
+
+
+async def test_blocking_upgrades_resets_what_the_client_has_open() -> None:
+    async with target(b"a") as one, relay([one]) as made:
+        reader, writer = await asyncio.open_connection("127.0.0.1", made.port)
+        writer.write(UPGRADE % b"office")
+        assert await reader.readexactly(1) == b"a"
+        assert made.targets_by_client() == {"office": one}
+        made.put_on_line("office", Line(takes_upgrades=False))
+        try:
+            rest = await reader.read()
+        except ConnectionError:
+            rest = b""
+        writer.close()
+
+        assert rest == b""
+        assert await ask(made, UPGRADE % b"office") != b"a"

@@ -12,6 +12,7 @@ import pytest
 from gateway.adapters.client.requests import RequestRefused
 from gateway.app.demo.gateways import GatewayProcess
 from gateway.app.demo.stage import Stage
+from gateway.app.demo.tally import Source
 from gateway.app.demo.web import DemoPage
 from gateway.core.tasks import TaskOwner
 from gateway.domain.operator_error import OperatorError
@@ -59,6 +60,13 @@ class Buttons:
         self.events: list[Any] = []
         self.slow_reader = None
         self.session = "s"
+        self.source = Source({"r": "wörld"}, {"r": ""})
+
+    def browsers(self) -> dict[str, str]:
+        return {"js-1": "gateway-1"}
+
+    def put_on_network(self, client: str, network: str, *, takes_upgrades: bool) -> None:
+        self.asked.append(f"network {client} {network} {takes_upgrades}")
 
     def tally(self) -> dict[str, Any]:
         return {"digests_equal": None, "faults": ["one"]}
@@ -104,7 +112,8 @@ async def page() -> AsyncIterator[tuple[Buttons, Ask]]:
     [
         ("/", "text/html"),
         ("/page.js", "text/javascript"),
-        ("/reader.js", "text/javascript"),
+        ("/own.js", "text/javascript"),
+        ("/relayrouter.js", "text/javascript"),
         ("/style.css", "text/css"),
     ],
 )
@@ -125,6 +134,8 @@ async def test_its_files_are_never_stale(path: str, content_type: str) -> None:
         "/actions/segment/words",
         "/actions/reader/reader-9/pause",
         "/actions/reader/reader-1/leave",
+        "/actions/network/js-1",
+        "/source/r9",
     ],
 )
 async def test_anything_else_is_not_there(path: str) -> None:
@@ -165,6 +176,27 @@ async def test_people_at_the_readers() -> None:
         wanted = ["interrupt", "pause", "say hi", "answer a1 yes", "note reader-1: not_found: no such ask", "ask r"]
         assert stage.asked == wanted
         assert stage.agent.segment is SegmentMode.SENTENCE
+
+
+@pytest.mark.parametrize(
+    ("client", "body", "asked"),
+    [
+        ("js-1", {"network": "3G"}, ["network js-1 3G True"]),
+        ("js-1", {"network": "good", "blocks_websockets": True}, ["network js-1 good False"]),
+        ("js-1", {"network": "5G"}, []),
+        ("js-1", {"network": ["3G"]}, []),
+        ("js%201", {"network": "3G"}, []),
+    ],
+)
+async def test_network_of_one_browser(client: str, body: Any, asked: list[str]) -> None:
+    async with page() as (stage, ask), ask("POST", f"/actions/network/{client}", json=body) as answer:
+        assert answer.status == (204 if asked else 404)
+        assert stage.asked == asked
+
+
+async def test_source_of_a_run_is_what_the_provider_sent() -> None:
+    async with page() as (_, ask), ask("GET", "/source/r") as answer:
+        assert await answer.json() == {"text": "wörld", "reasoning": "", "ended": False}
 
 
 async def test_a_feed_begins_with_the_session_and_the_state_and_ends_with_the_page() -> None:
