@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+from relayrouter.states import State
 
 from gateway.domain.sessions.position import GapReason
 from gateway.domain.wire.close_codes import CloseCode
 from gateway.domain.wire.errors import ERROR_RULES, ErrorCode
-from relayrouter.states import State
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/reconnects.md").read_text(encoding="utf-8")
