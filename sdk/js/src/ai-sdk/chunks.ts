@@ -1,4 +1,4 @@
-/** One run as the AI SDK's UI message chunks: the run is one assistant message with the run's id. Pure. */
+/** One run as the AI SDK's UI message chunks. Pure. */
 
 import type { UIMessageChunk } from "ai";
 import { type JsonObject, type JsonValue, textOf } from "../messages.js";
@@ -32,10 +32,6 @@ export class RunChunks {
   constructor(run: string) {
     this.#run = run;
     this.#calls = new ToolCalls(run);
-  }
-
-  start(): UIMessageChunk[] {
-    return [{ type: "start", messageId: this.#run }];
   }
 
   of(item: Exclude<RunItem, { kind: "broken" }>): UIMessageChunk[] {

@@ -6,11 +6,15 @@ import type { Session } from "../session.js";
 import { RunChunks } from "./chunks.js";
 import type { RunItem, RunRecord } from "./run_records.js";
 
-/** Ends with the run; errors when the session is closed for good. `signal`: the user's stop, which interrupts the run. */
+/**
+ * Ends with the run; errors when the session is closed for good. `signal`: the user's stop, which interrupts the run.
+ * `message`: the one that goes on with it, instead of a message of its own.
+ */
 export function runStream(
   session: Session,
   record: RunRecord,
   signal: AbortSignal | undefined,
+  message?: string,
 ): ReadableStream<UIMessageChunk> {
   const chunks = new RunChunks(record.run);
   const stops: (() => void)[] = [];
@@ -47,7 +51,7 @@ export function runStream(
         controller.close();
       };
 
-      put(chunks.start());
+      put([{ type: "start", messageId: message ?? record.run }]);
       signal?.addEventListener("abort", onAbort, { once: true });
       stops.push(
         () => signal?.removeEventListener("abort", onAbort),

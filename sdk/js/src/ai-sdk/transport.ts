@@ -6,6 +6,7 @@ import { ClosedError, RelayError } from "../errors.js";
 import type { JsonObject, Message } from "../messages.js";
 import type { ConnectOptions } from "../options.js";
 import { connect, type Session } from "../session.js";
+import { utf8Length } from "../texts.js";
 import { RunRecord, RunRecords } from "./run_records.js";
 import { runStream } from "./run_stream.js";
 
@@ -18,12 +19,12 @@ type Kept = "session" | "from" | "cursor" | "client" | "store";
 export interface RelayChatOptions<Ui extends UIMessage> extends Omit<ConnectOptions, Kept> {
   /** The session of a chat. Default: the chat's id. */
   readonly sessionOf?: (chatId: string) => string;
-  /**
-   * What the agent is sent. Default: `{trigger, text, message, messageId}` of the last message, with `body` of the
-   * request merged in.
-   */
+  /** What the agent is sent. Default: `{text, run, format, message, request}`, as from the gateway's own `format=ai-sdk`. */
   readonly toInput?: (options: SendOptions<Ui>) => JsonObject;
-  /** Whether a run answers: given its `run_start`. Default: the first that begins after our input does. */
+  /**
+   * Whether a run answers, given its `run_start`, when it has not the id `run` of the input. Default: unless that is one
+   * that another input asked for. Asked of runs that begin behind the input.
+   */
   readonly isAnswer?: (start: JsonObject, input: JsonObject) => boolean;
   /** Ms in which the agent must begin to answer. Default 60,000. */
   readonly answerTimeout?: number;
@@ -31,6 +32,8 @@ export interface RelayChatOptions<Ui extends UIMessage> extends Omit<ConnectOpti
   readonly resumeTimeout?: number;
 }
 
+const RUN_PREFIX = "run-";
+const MAX_ID_BYTES = 128;
 const ANSWER_TIMEOUT_MS = 60_000;
 const RESUME_TIMEOUT_MS = 15_000;
 
@@ -78,17 +81,20 @@ export class RelayChatTransport<Ui extends UIMessage = UIMessage> implements Cha
   async sendMessages(options: SendOptions<Ui>): Promise<ReadableStream<UIMessageChunk>> {
     const { session, runs } = this.#chat(options.chatId);
     const input = (this.#options.toInput ?? inputOf)(options);
-    const answer = new Answer(session, input, this.#options.isAnswer ?? (() => true));
+    const answer = new Answer(session, input, this.#options.isAnswer ?? isFreelyNamed);
     const signal = options.abortSignal;
     // Stopped before it began: it is interrupted when it does.
     const onAbort = () => answer.run.then((run) => session.interrupt(run)).catch(() => undefined);
     signal?.addEventListener("abort", onAbort, { once: true });
     try {
-      const accepted = await unlessAborted(session.send(input), signal);
-      answer.accepted(accepted.seq, this.#options.answerTimeout ?? ANSWER_TIMEOUT_MS);
+      const sent = session.send(input).then(({ seq }) => {
+        answer.accepted(seq, this.#options.answerTimeout ?? ANSWER_TIMEOUT_MS);
+      });
+      sent.catch(() => answer.stop());
+      await unlessAborted(sent, signal);
       const run = await unlessAborted(answer.run, signal);
       signal?.removeEventListener("abort", onAbort);
-      return runStream(session, runs.get(run) ?? new RunRecord(run), signal);
+      return runStream(session, runs.get(run) ?? new RunRecord(run), signal, continuedBy(options));
     } catch (error) {
       if (!signal?.aborted) answer.stop();
       throw error;
@@ -103,14 +109,39 @@ export class RelayChatTransport<Ui extends UIMessage = UIMessage> implements Cha
   }
 }
 
-function inputOf<Ui extends UIMessage>({ trigger, messages, messageId, body }: SendOptions<Ui>): JsonObject {
+/** An agent that names its runs as it is asked to says with each which input it answers. */
+const isFreelyNamed = ({ run }: JsonObject): boolean => typeof run === "string" && !run.startsWith(RUN_PREFIX);
+
+function inputOf<Ui extends UIMessage>({
+  chatId,
+  trigger,
+  messages,
+  messageId,
+  body,
+  metadata,
+}: SendOptions<Ui>): JsonObject {
   const message = messages[messages.length - 1];
-  const text = (message?.parts ?? []).map((part) => (part.type === "text" ? part.text : "")).join("");
-  const whole = { trigger, text, message, messageId, ...body };
-  return JSON.parse(JSON.stringify(whole)) as JsonObject;
+  const isUsers = message?.role === "user";
+  const text = isUsers ? message.parts.map((part) => (part.type === "text" ? part.text : "")).join("") : "";
+  // Another answer to the same message, or to an edited one, is another run.
+  const isFirst = isUsers && trigger === "submit-message" && messageId === undefined;
+  const named = isFirst ? RUN_PREFIX + message.id : "";
+  const run = named && utf8Length(named) <= MAX_ID_BYTES ? named : RUN_PREFIX + randomName();
+  const request = { id: chatId, trigger, messageId, metadata, ...body };
+  return JSON.parse(JSON.stringify({ text, run, format: "ai-sdk", message, request })) as JsonObject;
 }
 
-/** Finds the run that answers an input: the first that begins behind the input's echo in the log. */
+function randomName(): string {
+  return [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** A message whose tools have given their outputs goes on in the answer. */
+function continuedBy<Ui extends UIMessage>({ messages }: SendOptions<Ui>): string | undefined {
+  const last = messages[messages.length - 1];
+  return last?.role === "assistant" ? last.id : undefined;
+}
+
+/** Finds the run that answers an input: with the id that it asks for, or the first that begins behind its echo in the log. */
 class Answer {
   /** Rejects when it does not begin in time, or the session is closed. */
   readonly run: Promise<string>;
@@ -167,11 +198,12 @@ class Answer {
 
   #look(): void {
     if (this.#seq === undefined) return;
+    const starts = this.#seen.map((each) => (typeof each === "object" ? each : null));
     const echo = this.#seen.indexOf(this.#seq as number);
-    if (echo < 0 && !this.#isGapSeen) return;
-    const start = this.#seen
-      .slice(echo + 1)
-      .find((each): each is JsonObject => typeof each === "object" && this.#isAnswer(each, this.#input));
+    const isBehind = (at: number) => at > echo && (echo >= 0 || this.#isGapSeen);
+    const start = starts.find(
+      (each, at) => each && (each.run === this.#input.run || (isBehind(at) && this.#isAnswer(each, this.#input))),
+    );
     if (typeof start?.run !== "string") return;
     this.stop();
     this.#resolve(start.run);

@@ -60,7 +60,11 @@ describe("useChat over a session", () => {
     gateway.onInput = () => answer("r1", "Hello", " you");
     void chat.sendMessage({ text: "hi" });
     await until("streaming", () => container.textContent === "streaming:user=hi assistant=Hello you");
-    expect(gateway.inputs).toMatchObject([{ trigger: "submit-message", text: "hi", message: { role: "user" } }]);
+    const { id } = chat.messages[0] ?? {};
+    const request = { id: "chat-1", trigger: "submit-message" };
+    expect(gateway.inputs).toMatchObject([
+      { text: "hi", run: `run-${id}`, format: "ai-sdk", message: { id }, request },
+    ]);
     gateway.push({ kind: "delta", run: "r1", text: "!", at: 9 }, { kind: "run_end", run: "r1", reason: "complete" });
     await until("ready", () => container.textContent === "ready:user=hi assistant=Hello you!");
     expect(chat.messages[1]?.id).toBe("r1");
@@ -144,6 +148,29 @@ describe("useChat over a session", () => {
     await until("answer", () => container.textContent === "streaming:user=hi assistant=new");
   });
 
+  it("knows its answer by the id that it asked for, among those of others", async () => {
+    gateway.onInput = ({ run }) => {
+      answer("run-of-another", "for another");
+      answer(String(run), "for me");
+    };
+    root.render(<Chat />);
+    await until("mounted", () => container.textContent === "ready:");
+    void chat.sendMessage({ text: "hi" });
+    await until("answer", () => container.textContent === "streaming:user=hi assistant=for me");
+  });
+
+  it("goes on with the message whose tool has given its output", async () => {
+    const last = { id: "m2", role: "assistant" as const, parts: [{ type: "text" as const, text: "x" }] };
+    gateway.onInput = ({ run }) => {
+      answer(String(run), "and on");
+      gateway.push({ kind: "run_end", run, reason: "complete" });
+    };
+    const request = { trigger: "submit-message" as const, chatId: "c", messageId: undefined, abortSignal: undefined };
+    const [start] = await chunksOf(await transport.sendMessages({ ...request, messages: [last] }));
+    expect(start).toEqual({ type: "start", messageId: "m2" });
+    expect(gateway.inputs[0]).toMatchObject({ text: "", message: last });
+  });
+
   it("goes on through a lost connection", async () => {
     transport = transportOf({ timing: { backoffBase: 1 } });
     root.render(<Chat />);
@@ -191,7 +218,8 @@ describe("useChat over a session", () => {
     await until("first", () => container.textContent === "ready:user=hi assistant=answer 1");
     await chat.regenerate();
     await until("second", () => container.textContent === "ready:user=hi assistant=answer 2");
-    expect(gateway.inputs[1]).toMatchObject({ trigger: "regenerate-message", text: "hi" });
+    expect(gateway.inputs[1]).toMatchObject({ text: "hi", request: { trigger: "regenerate-message" } });
+    expect(gateway.inputs[1]?.run).not.toBe(gateway.inputs[0]?.run);
   });
 });
 
