@@ -39,6 +39,10 @@ export function acquire(
   connect: (options: ConnectOptions) => Session,
 ): Shared {
   let shared = sessions.get(key);
+  if (shared?.users.size === 0 && shared.session.state === "closed") {
+    shared.view.stop();
+    shared = undefined; // refused for good, and nobody shows it any more: who comes now may be let in
+  }
   if (!shared) {
     const users = new Set<Current>();
     const { token } = user.current;

@@ -135,6 +135,17 @@ describe("useSession", () => {
     expect(openSessions()).toBe(0);
   });
 
+  it("shows why it was refused, and tries again when it is mounted anew", async () => {
+    root.render(<Chat options={optionsOf()} />);
+    await until("live", () => container.textContent === "live:");
+    gateway.peers[0]?.socket.close(4403, "not allowed");
+    await until("closed", () => container.textContent === "closed:");
+    expect(seen.error?.code).toBe("forbidden");
+    root.render(<Chat key="anew" options={optionsOf()} />);
+    await until("live again", () => container.textContent === "live:");
+    expect(seen.error).toBe(null);
+  });
+
   it("speaks for its component", async () => {
     root.render(<Chat options={optionsOf()} />);
     await until("live", () => container.textContent === "live:");
