@@ -10,7 +10,8 @@ from typing import Any, Final
 from sdk.conformance.drivers import Driver
 from sdk.conformance.scenario import Scenario
 from sdk.conformance.script_log import BadScenario, Span
-from sdk.conformance.steps import WITHIN_SECONDS, Steps
+from sdk.conformance.server_steps import WITHIN_SECONDS
+from sdk.conformance.steps import Steps
 from sdk.conformance.witness import Failed, Witness
 
 END_SECONDS: Final = 10.0
