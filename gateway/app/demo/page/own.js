@@ -6,7 +6,7 @@ const LINES_SHOWN = 24;
 const NEAR_END_PX = 40;
 const SCREEN_SETTLES_MS = 5000;
 const LOOK_MS = 1000;
-const TIMING = { backoffBase: 500, climbAfter: 20_000, connectTimeout: 6_000 };
+const TIMING = { backoffBase: 500, climbAfter: 8_000, connectTimeout: 6_000 };
 const CHANNEL_NAMES = { websocket: "WebSocket", sse: "SSE", poll: "long poll" };
 
 function line(className, ...content) {
