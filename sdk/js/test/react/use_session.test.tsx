@@ -1,5 +1,5 @@
 import "./dom.js";
-import { StrictMode } from "react";
+import { StrictMode, useEffect } from "react";
 import { createRoot, type Root } from "react-dom/client";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
@@ -11,6 +11,8 @@ let gateway: FakeGateway;
 let root: Root;
 let container: HTMLElement;
 let seen: UseSession;
+/** The options of the last render whose effects have run. */
+let committed: UseSessionOptions;
 
 beforeEach(async () => {
   gateway = await FakeGateway.start();
@@ -35,6 +37,9 @@ const optionsOf = (more: Partial<UseSessionOptions> = {}): UseSessionOptions => 
 function Chat({ options }: { options: UseSessionOptions }) {
   const session = useSession(options);
   seen = session;
+  useEffect(() => {
+    committed = options;
+  });
   return (
     <p>
       {session.state}:{Object.values(session.texts).join("|")}
@@ -123,6 +128,7 @@ describe("useSession", () => {
     root.render(<Chat options={optionsOf({ token: "first", timing: { backoffBase: 1 } })} />);
     await until("live", () => container.textContent === "live:");
     root.render(<Chat options={optionsOf({ token: "second" })} />);
+    await until("rendered", () => committed.token === "second");
     gateway.peers[0]?.socket.terminate();
     await until("again", () => gateway.open.length === 1 && container.textContent === "live:");
     expect(gateway.peers.map(({ token }) => token)).toEqual(["first", "second"]);
