@@ -6,6 +6,7 @@ peer lives is what its kernel says: it acknowledges bytes, while an EventSource 
 
 import asyncio
 import socket
+import sys
 from struct import Struct
 from typing import Any, Final, Protocol
 
@@ -17,7 +18,7 @@ from gateway.domain.wire.close_codes import CLOSE_RULES, CloseCode
 from gateway.domain.wire.envelopes import Envelope, Envelopes
 from gateway.domain.wire.ws_frames import decode_texts
 
-_TCP_INFO: Final = getattr(socket, "TCP_INFO", None)
+_TCP_INFO: Final = getattr(socket, "TCP_INFO", None) if sys.platform == "linux" else None
 _TCP_USER_TIMEOUT: Final = getattr(socket, "TCP_USER_TIMEOUT", None)
 _last_ack_recv = Struct("=56xI").unpack
 """struct tcp_info: tcpi_last_ack_recv, ms since the peer's kernel last acknowledged anything."""
@@ -115,13 +116,15 @@ class SseLink:
         self._send(self._events.comment())
 
     def idle_seconds(self) -> float | None:
-        if _TCP_INFO is None or self._transport.is_closing():
+        if self._transport.is_closing():
             return None
+        if _TCP_INFO is None:
+            return 0.0  # nobody can tell, so nobody is given up for it: the kernel's own time-outs remain
         try:
             info = self._socket.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, 60)
             (milliseconds,) = _last_ack_recv(info)
-        except (OSError, ValueError):
-            return None
+        except OSError:
+            return 0.0
         return max(0.0, float(milliseconds - _TICK_MS)) / 1000
 
     def close(self, code: CloseCode, reason: str) -> None:

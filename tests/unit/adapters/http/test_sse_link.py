@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gateway.adapters.http import sse_link
 from gateway.adapters.http.link import HIGH_MARK_BYTES
 from gateway.adapters.http.sse_events import RelayEvents
 from gateway.adapters.http.sse_link import SseLink
@@ -170,3 +171,10 @@ async def test_after_the_peer_has_gone_nothing_is_written() -> None:
         it.link.close(CloseCode.RESTART, "drain")
 
         assert it.link.idle_seconds() is None
+
+
+async def test_where_the_kernel_does_not_tell_nobody_is_given_up_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only Linux says when the peer last acknowledged; elsewhere silence would end every stream."""
+    monkeypatch.setattr(sse_link, "_TCP_INFO", None)
+    async with scene() as it:
+        assert it.link.idle_seconds() == 0.0
