@@ -162,7 +162,10 @@ export class Conductor {
    */
   slot(afterMs: number, isReplaced: boolean): void {
     this._slotAt = this._platform.now() + spread(afterMs, this._platform.random);
-    if (isReplaced) this._replaceAt = this._slotAt;
+    if (isReplaced) {
+      this._replaceAt = this._slotAt;
+      this._turn += 1; // this one is about to go
+    }
     this._signal.wake();
   }
 
@@ -188,6 +191,7 @@ export class Conductor {
     if (connection === this._predecessor) this._predecessor = null;
     if (connection !== this.current || this._isClosed) return;
     this._noteHealth(connection);
+    this._turn += 1;
     this.current = null;
     this._climbAt = this._replaceAt = null;
     this._lastId = isClosedByServer(ending) ? null : connection.id;
