@@ -1,9 +1,11 @@
 // What is published, used as its users do: packs a clean build, installs the file elsewhere, and imports, requires,
 // type-checks and bundles every entry point from there.
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { build } from "esbuild";
 import { root } from "./entries.mjs";
 
@@ -68,6 +70,49 @@ step("require every entry", () => {
   for (const [from, , names] of ids) {
     run(process.execPath, ["--input-type=commonjs", "-e", `const m = require("${from}"); ${check(names)}`]);
   }
+});
+
+/** The lowest rung: it is in a chunk of its own, loaded when it is needed. */
+const READ = `const session = connect({ url: process.argv[1], session: "s", channel: "poll", from: "start" });
+(async () => {
+  for await (const message of session) {
+    console.log(message.kind, message.text);
+    break;
+  }
+  await session.close();
+})();`;
+
+step("read a message, imported and required", async () => {
+  const at = { timestamp: 1, session_id: "s" };
+  const welcome = {
+    kind: "welcome",
+    connection: "c",
+    cursor: "e.f.0",
+    head: 1,
+    resumed: "fresh",
+    input_seq: 0,
+    heartbeat: 20,
+  };
+  const frames = [
+    { type: "control", ...at, payload: welcome },
+    { type: "text", seq: 1, ...at, payload: { kind: "delta", run: "r", text: "hello", at: 0 } },
+  ];
+  const server = createServer((_, response) => {
+    response.setHeader("Content-Type", "application/json");
+    response.end(JSON.stringify({ connection: "c", frames, cursor: "e.f.1", head: 1, more: false, close: null }));
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${server.address().port}`;
+  const programs = {
+    module: `import { connect } from "${name}"; ${READ}`,
+    commonjs: `const { connect } = require("${name}"); ${READ}`,
+  };
+  for (const [kind, program] of Object.entries(programs)) {
+    const args = [`--input-type=${kind}`, "-e", program, url];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: folder, timeout: 20_000 });
+    if (stdout !== "delta hello\n") throw new Error(`${kind} read: ${stdout}`);
+  }
+  server.close();
 });
 
 step("types for import and require, node16 and bundler", () => {
