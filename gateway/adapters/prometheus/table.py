@@ -79,7 +79,13 @@ _SWEEPS = ("ok", "absent", "failed", "abandoned", "expired", "released", "gap", 
 
 METRICS: tuple[Metric, ...] = (
     _gauge("connections", "Open client connections.", "connections", "state", tuple(state.value for state in State)),
-    _gauge("channels", "The same by channel.", "channels", "channel", tuple(channel.value for channel in Channel)),
+    _gauge(
+        "channels",
+        "Open client connections by channel: a WebSocket, an SSE response, a long poll.",
+        "channels",
+        "channel",
+        tuple(channel.value for channel in Channel),
+    ),
     _gauge("sessions", "Sessions with a connection here.", "sessions"),
     _gauge("unsent_bytes", "Bytes written to sockets that the kernel has not taken.", "unsent_bytes"),
     _gauge("unacked_bytes", "Bytes sent and not acknowledged, of clients that acknowledge.", "unacked_bytes"),

@@ -180,6 +180,31 @@ async def test_a_slow_reader_loses_nothing_and_delays_nobody(stage: Stage) -> No
     assert_flawless(await stage.witness.judge(publisher.ledger))
 
 
+async def test_who_stops_reading_is_ended_and_may_come_back_where_it_was(stage: Stage) -> None:
+    """Its kernel still answers, so only what it does not take tells."""
+    server = stage.server()
+    gateway = await stage.gateway(
+        server.url,
+        retention__max_bytes="8 MiB",
+        retention__max_messages="10000",
+        liveness__stopped_reading_seconds="2",
+    )
+    publisher = stage.publisher([gateway], "s")
+    async with streaming(gateway.url, EVENTS, receive_bytes=4096) as stuck:
+        await stuck.event("welcome")
+        for _ in range(30):
+            await publisher.publish(*(delta("r", stage.rng, 300) for _ in range(20)))
+        await until_empty(gateway, server)
+        with suppress(AssertionError):
+            await stuck.until_seq(publisher.ledger.head)
+    headers = {"Last-Event-ID": stuck.events[-1].last_id}
+    async with streaming(gateway.url, EVENTS, headers) as back:
+        await back.until_seq(publisher.ledger.head)
+
+    assert stuck.seqs + back.seqs == list(range(1, publisher.ledger.head + 1))
+    assert await gateway.metric("closes_total", reason="stopped_reading") == 1
+
+
 async def test_a_reader_below_the_log_gets_snapshots_and_the_last_has_the_id(stage: Stage) -> None:
     gateway = await stage.gateway(stage.server().url, **SMALL)
     publisher, text = stage.publisher([gateway], "s"), Text("r", stage.rng)
