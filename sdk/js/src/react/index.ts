@@ -1,3 +1,5 @@
+"use client"; // for frameworks that render on servers too
+
 /** A session in React. */
 
 export type { ConnectOptions } from "../options.js";

@@ -1,6 +1,7 @@
 import "./dom.js";
 import { StrictMode, useEffect } from "react";
 import { createRoot, type Root } from "react-dom/client";
+import { renderToString } from "react-dom/server";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import type { SocketConstructor } from "../../src/index.js";
@@ -150,6 +151,11 @@ describe("useSession", () => {
     root.render(<Chat key="anew" options={optionsOf()} />);
     await until("live again", () => container.textContent === "live:");
     expect(seen.error).toBe(null);
+  });
+
+  it("renders on a server without connecting", () => {
+    expect(renderToString(<Chat options={optionsOf()} />)).toContain("connecting");
+    expect(openSessions()).toBe(0);
   });
 
   it("speaks for its component", async () => {
