@@ -59,11 +59,14 @@ class Attempts:
                 ending = await running.open(self._receiver, self._handover, on_control)
         except TimeoutError:
             if not running.welcomed.done():
-                ending = broken(f"no welcome within {seconds:g} s", is_transport=True)
+                is_silent = running.channel.was_answered
+                ending = broken(f"no welcome within {seconds:g} s", is_transport=True) if is_silent else None
         finally:
             if not running.welcomed.done():
                 running.dispose()
                 self._receiver.place.leave(lane)
+        if ending is None and not running.welcomed.done():
+            return await running.channel.why_not()
         return ending if ending is not None else running
 
     def _query(self, replaces: str | None, retry: int) -> dict[str, str]:

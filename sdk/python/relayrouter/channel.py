@@ -32,6 +32,8 @@ class Circumstances:
     """The cursor to go on from, as it is now."""
     room: Callable[[], Awaitable[None]]
     """Until the application took enough."""
+    next_move_seconds: Callable[[], float | None]
+    """Until a better channel is tried; None: not planned."""
     keep_alive_seconds: float | None
     heartbeat_seconds: float | None
 
@@ -46,6 +48,8 @@ class Channel(ABC):
         self._about = about
         self._query = query
         self._ended: Ending | None = None
+        self.was_answered = False
+        """Somebody answered our request to open it, whatever it was."""
         self.liveness = Liveness(
             about.heartbeat_seconds or 20.0,
             timing.run_quiet,
@@ -76,8 +80,16 @@ class Channel(ABC):
     def probe(self) -> None:  # noqa: B027  a poll is a question by itself
         """Find out at once whether it still lives."""
 
-    def hold(self, seconds: float) -> None:  # noqa: B027  only polls would take over from their own successor
-        """Another channel is about to take over: begin nothing new for so long (0: go on)."""
+    async def make_way(self) -> None:  # noqa: B027  only polls would take over from their own successor
+        """Another channel is about to be opened: returns when this one begins nothing new until `stay`."""
+
+    def stay(self) -> None:  # noqa: B027
+        """The other one did not come."""
+
+    async def why_not(self) -> Ending:
+        """It did not open, and nobody answered: the gateway's decision by GET, or that nothing answers at all."""
+        self.was_answered = True
+        return await self._about.http.why(self._query, None, None)
 
     @abstractmethod
     async def close(self) -> None:

@@ -27,8 +27,6 @@ from relayrouter.running import Running
 from relayrouter.states import ChannelKind, State
 from relayrouter.telling import StateTeller
 
-_HOLD_SECONDS = 2.0
-"""The current channel begins nothing new for so long, as that would take over from the one that is being opened."""
 _OWN_DOING_SECONDS = 10.0
 
 
@@ -85,6 +83,11 @@ class Connector:
     def channels(self) -> list[Running]:
         """All that may still deliver."""
         return [*([self.current] if self.current is not None else ()), *self._retired.channels]
+
+    def next_move_seconds(self) -> float | None:
+        """Until another channel is tried beside the current one; None: not planned."""
+        due = [at for at in (self._slot_at, self._climb_at) if at is not None]
+        return max(0.0, min(due) - self._clock()) if due else None
 
     def probe(self) -> None:
         """The page is visible again, the network is another one: is the channel still alive?"""
@@ -172,7 +175,7 @@ class Connector:
                 return self._believed(self._note_end(running))
             kinds = self._moves_due(now)
             if not kinds:
-                await self._sleep_live(running, now)
+                await self._sleep_live(running)
                 continue
             successor = await self._move(running, kinds)
             if successor is not None:
@@ -199,14 +202,14 @@ class Connector:
         self._note_stable(running)
         ending = broken("")
         for kind in kinds:
-            running.channel.hold(_HOLD_SECONDS)
+            await running.channel.make_way()
             self._moved_at = self._clock()
             attempt = await self._attempt(kind, running.connection)
             self._moved_at = self._clock()
             if isinstance(attempt, Running):
                 return attempt
             ending = attempt
-        running.channel.hold(0.0)
+        running.channel.stay()
         if kinds == self._ladder.above:
             self._plan_climb()
         elif ending.after is After.AUTH:
@@ -238,13 +241,12 @@ class Connector:
     def _plan_climb(self) -> None:
         self._climb_at = self._clock() + self._ladder.climb_delay_seconds() if self._ladder.above else None
 
-    async def _sleep_live(self, running: Running, now: float) -> None:
+    async def _sleep_live(self, running: Running) -> None:
         """Until something about it changes, or is due."""
-        due = [at for at in (self._slot_at, self._climb_at) if at is not None]
         self._wake.clear()
         running.ended.add_done_callback(self._woken)
         try:
-            async with asyncio.timeout(max(0.0, min(due) - now) if due else None):
+            async with asyncio.timeout(self.next_move_seconds()):
                 await self._wake.wait()
         except TimeoutError:
             pass

@@ -89,16 +89,50 @@ class ProtocolError(RelayError):
     default_code = "protocol"
 
 
+class Stopped(RelayError):
+    """Somebody else ended a run while it was written: stop generating. Raised to its producer.
+
+    `seen`: the last message that the user had seen, and how many bytes of the run's text (`cut` applies them).
+    """
+
+    def __init__(self, run: str, reason: str, *, seen: Mapping[str, int] | None = None, message: str = "") -> None:
+        told = f": {message}" if message else ""
+        super().__init__(f"the run {run} was {reason}{told}", code=reason)
+        self.run = run
+        self.reason = reason
+        self.seen = dict(seen) if seen is not None else None
+
+    def cut(self, text: str) -> str:
+        """The part of the run's text that the user had seen; all of it when that is not known."""
+        at = None if self.seen is None else self.seen.get("at")
+        return text if at is None else text.encode("utf-8", "surrogatepass")[:at].decode("utf-8", "ignore")
+
+
+class Interrupted(Stopped):
+    """The user interrupted the run."""
+
+    default_code = "interrupted"
+
+
+class Cancelled(Stopped):
+    """The run was cancelled, by a user or by another program of ours."""
+
+    default_code = "cancelled"
+
+
 __all__ = [
     "AuthError",
+    "Cancelled",
     "ClosedError",
     "ConflictError",
     "ForbiddenError",
+    "Interrupted",
     "NotFoundError",
     "ProtocolError",
     "QueueFullError",
     "RefusedError",
     "RelayError",
+    "Stopped",
     "SupersededError",
     "TooLargeError",
 ]

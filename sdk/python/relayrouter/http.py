@@ -18,6 +18,7 @@ _MAX_ERROR_BYTES = 64 * 1024
 _WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 _HTTP_SCHEMES = {"http": "http", "https": "https", "ws": "http", "wss": "https"}
 
+_NOT_ASKED = frozenset(("wait", "limit", "since"))
 TRANSPORT_ERRORS = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
 """What a request may raise for reasons of the network. ValueError: what answered speaks no HTTP that aiohttp knows."""
 
@@ -83,20 +84,22 @@ class Http:
         return await self._ask("POST", what, {}, body, None)
 
     async def why(self, query: Mapping[str, str], status: int | None, after_seconds: float | None) -> Ending:
-        """A WebSocket did not open: ask the same URL without an upgrade. `status`: of the handshake, if it had one."""
+        """A channel did not open: ask for the decision alone. `status`: what answered the attempt, if anything did."""
+        query = {name: value for name, value in query.items() if name not in _NOT_ASKED} | {"sdk": "1"}
         try:
-            answer = await self.get("ws", {**query, "sdk": "1"})
+            answer = await self.get("ws", query)
         except TRANSPORT_ERRORS:
-            return broken(f"the upgrade was answered with {status}" if status else "no connection", is_transport=True)
-        if answer.is_ours and answer.status != 200:
+            # Nobody answers anything: that says nothing of the channel.
+            return broken(
+                f"the upgrade was answered with {status}" if status else "no answer", is_transport=bool(status)
+            )
+        if not answer.is_ours:
+            return refused(answer.status, None, answer.after_seconds)
+        if answer.status != 200:
             return refused(answer.status, answer.body, answer.after_seconds)
-        if answer.is_ours and status in (429, 503):
+        if status in (429, 503):
             return refused(status, None, after_seconds or 0.0)
-        return (
-            broken("the gateway would let us in, but no WebSocket opens", is_transport=True)
-            if (answer.is_ours)
-            else refused(answer.status, None, answer.after_seconds)
-        )
+        return broken("the gateway would let us in, but the channel does not open", is_transport=True)
 
     async def _ask(
         self, method: str, what: str, query: Mapping[str, str], body: bytes | None, timeout_seconds: float | None

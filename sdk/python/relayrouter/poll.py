@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections import deque
-from contextlib import suppress
 from typing import Any
 
 from relayrouter.channel import Channel, Circumstances
@@ -19,6 +18,10 @@ _FIRST_WAIT_SECONDS = 0.05
 _SLACK_SECONDS = 10.0
 """Beyond the wait, until an answer is overdue."""
 
+_PACE_SECONDS = 0.1
+_PACE_MAX_SECONDS = 5.0
+"""Between polls that are answered before their time with nothing new, doubling."""
+
 
 class PollChannel(Channel):
     kind = ChannelKind.POLL
@@ -31,10 +34,11 @@ class PollChannel(Channel):
         self._frames: deque[Frame] = deque()
         self._close: Ending | None = None
         self._is_more = True
-        self._resumed = asyncio.Event()
-        self._resumed.set()
-        self._held_until = 0.0
-        self._hold_changed = asyncio.Event()
+        self._is_paused = self._is_held = False
+        self._may_ask = asyncio.Event()
+        self._may_ask.set()
+        self._is_idle = asyncio.Event()
+        self._empty_in_a_row = 0
 
     async def open(self) -> Ending | None:
         return await self._poll(_FIRST_WAIT_SECONDS)
@@ -45,41 +49,54 @@ class PollChannel(Channel):
                 return self._frames.popleft()
             if self._close is not None:
                 return self._end(self._close)
+            self._is_idle.set()
             await self._about.room()
-            await self._resumed.wait()
-            await self._until_not_held()
+            if self._empty_in_a_row:
+                await asyncio.sleep(min(_PACE_MAX_SECONDS, _PACE_SECONDS * 2 ** min(self._empty_in_a_row - 1, 10)))
+            await self._may_ask.wait()
+            self._is_idle.clear()
             self._since = self._about.position() or self._since
-            wait = _FIRST_WAIT_SECONDS if self._is_more else self._about.timing.poll_wait
+            wait = _FIRST_WAIT_SECONDS if self._is_more else self._wait_seconds()
             if (ending := await self._poll(wait)) is not None:
                 return self._end(ending)
         return self._end(broken("the channel was left"))
 
     def pause(self) -> None:
         """No request goes out until `go_on`; between two polls the gateway knows no connection to pause."""
-        self._resumed.clear()
+        self._is_paused = True
+        self._steer()
 
     def go_on(self) -> None:
-        self._resumed.set()
+        self._is_paused = False
+        self._steer()
 
-    def hold(self, seconds: float) -> None:
-        self._held_until = self._about.clock() + seconds if seconds else 0.0
-        self._hold_changed.set()
+    async def make_way(self) -> None:
+        """The connection of a poll that is on its way is not known: only between two can one take over from it."""
+        self._is_held = True
+        self._steer()
+        await self._is_idle.wait()
+
+    def stay(self) -> None:
+        self._is_held = False
+        self._steer()
 
     async def close(self) -> None:
         self.detach()
 
     def detach(self) -> None:
         self._end(broken("detached"))
-        self._resumed.set()
-        self.hold(0.0)
 
-    async def _until_not_held(self) -> None:
-        """A poll of one that was left meanwhile is cancelled with its reader."""
-        while (left := self._held_until - self._about.clock()) > 0:
-            self._hold_changed.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await self._hold_changed.wait()
+    def _wait_seconds(self) -> float:
+        """No longer than until a better channel is tried, which waits for the answer."""
+        move_seconds = self._about.next_move_seconds()
+        wait = self._about.timing.poll_wait
+        return wait if move_seconds is None else round(max(_FIRST_WAIT_SECONDS, min(wait, move_seconds)), 3)
+
+    def _steer(self) -> None:
+        if self._is_paused or self._is_held:
+            self._may_ask.clear()
+        else:
+            self._may_ask.set()
 
     async def _poll(self, wait_seconds: float) -> Ending | None:
         query = {name: value for name, value in self._query.items() if name not in ("cursor", "replaces", "heartbeat")}
@@ -89,11 +106,17 @@ class PollChannel(Channel):
             query.pop("from", None)
         if self._replaces is not None:
             query["replaces"] = self._replaces
+        began = self._about.clock()
         try:
             answer = await self._about.http.get("messages", query, timeout_seconds=wait_seconds + _SLACK_SECONDS)
         except TRANSPORT_ERRORS:
-            return broken("no answer to a poll", is_transport=True)
-        return self._take(answer)
+            return await self.why_not()
+        self.was_answered = True
+        ending = self._take(answer)
+        is_empty = all(frame.is_control and frame.kind == "welcome" for frame in self._frames)
+        is_early = self._about.clock() - began < 0.9 * wait_seconds
+        self._empty_in_a_row = self._empty_in_a_row + 1 if is_empty and is_early else 0
+        return ending
 
     def _take(self, answer: Answer) -> Ending | None:
         body = answer.body
@@ -118,6 +141,7 @@ class PollChannel(Channel):
     def _end(self, ending: Ending) -> Ending:
         if self._ended is None:
             self._ended = ending
+        self._is_idle.set()
         return self._ended
 
 

@@ -101,6 +101,7 @@ class Runtime:
             self._note_rtt,
             lambda: str(self._place.cursor) if self._place.cursor is not None else None,
             self.handover.room,
+            self._next_move_seconds,
             options.keep_alive,
             options.heartbeat,
         )
@@ -211,6 +212,9 @@ class Runtime:
         return self._tasks.start("pump", self.pump())
 
     # ---- what channels bring -----------------------------------------------------------------------------------
+
+    def _next_move_seconds(self) -> float | None:
+        return self.connector.next_move_seconds()
 
     def _live(self, running: Running) -> None:
         self._was_live = True

@@ -101,7 +101,8 @@ class SseChannel(Channel):
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._about.timing.connect_timeout),
             )
         except TRANSPORT_ERRORS:
-            return broken("no connection", is_transport=True)
+            return await self.why_not()
+        self.was_answered = True
         if response.status == 200 and response.content_type == "text/event-stream":
             self._response = response
             return None

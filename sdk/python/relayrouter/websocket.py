@@ -56,9 +56,11 @@ class WebSocketChannel(Channel):
                 timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_SECONDS),
             )
         except aiohttp.WSServerHandshakeError as exc:
+            self.was_answered = True
             return await http.why(self._query, exc.status, retry_after_seconds(exc.headers))
         except TRANSPORT_ERRORS:
-            return await http.why(self._query, None, None)
+            return await self.why_not()
+        self.was_answered = True
         self._about.start("writer", self._write())
         return None
 

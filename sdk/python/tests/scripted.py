@@ -11,6 +11,8 @@ from typing import Any
 from aiohttp import WSMsgType, web
 from relayrouter import Message, Session, StateEvent, Timing, connect
 
+from sdk.python.tests.frame_texts import welcome
+
 QUICK = Timing(
     connect_timeout=5.0, backoff_base=0.01, backoff_max=0.05, stable_after=60.0, ack_after=0.02, climb_after=60.0
 )
@@ -225,10 +227,16 @@ def polled(*frames: str, cursor: str, more: bool = False, connection: str = "p1"
     return answer
 
 
-async def nothing_new(_request: web.Request) -> web.StreamResponse:
-    """A poll that is held open for ever."""
-    await asyncio.Event().wait()
-    return web.Response()
+def nothing_new(cursor: str, connection: str = "p9") -> Page:
+    """A poll that is held open as long as it asked for."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(float(request.query["wait"]))
+        frames = [json.loads(welcome(int(cursor.rpartition(".")[2]), connection=connection))]
+        told = {"connection": connection, "cursor": cursor, "head": 99, "more": False, "close": None}
+        return web.json_response(told | {"frames": frames})
+
+    return answer
 
 
 def session_of(*servers: Scripted, timing: Timing = QUICK, **options: Any) -> Session:

@@ -391,7 +391,7 @@ async def test_polls_carry_the_same_session() -> None:
     polls = [
         polled(welcome(0), start(1), cursor="e1.f1.1", connection="p1", more=True),
         polled(welcome(1), delta(2, "a", 0), end(3, "a"), cursor="e1.f1.3", connection="p2"),
-        nothing_new,
+        nothing_new("e1.f1.3"),
     ]
     async with scripted(polls=polls) as server, session_of(server, channel="poll", from_="start") as session:
         messages = await read(session, 3)
@@ -425,7 +425,7 @@ async def test_a_pause_stops_the_polls_until_resume() -> None:
 
 async def test_it_climbs_back_without_a_break() -> None:
     """The better channel takes over from the lower one, and the order is one (B5)."""
-    polls = [polled(welcome(0, connection="p1"), start(1), cursor="e1.f1.1"), nothing_new]
+    polls = [polled(welcome(0, connection="p1"), start(1), cursor="e1.f1.1"), nothing_new("e1.f1.1")]
     timing = Timing(connect_timeout=5.0, backoff_base=0.01, backoff_max=0.02, climb_after=0.1)
     async with (
         scripted(
@@ -440,6 +440,6 @@ async def test_it_climbs_back_without_a_break() -> None:
         messages += await read(session, 1)
 
     assert [m.kind for m in messages] == ["run_start", "delta"]
-    assert server.asked("ws")[-1]["replaces"] == "p1"
+    assert server.asked("ws")[-1]["replaces"] == "p9"
     live = [told.channel for told in states.told if told.state == "live"]
     assert live == ["poll", "websocket"]
