@@ -12,6 +12,8 @@ const everywhere = { ...common, entryPoints: entries, platform: "neutral" };
 // Beside what is there, and put in its place when it is whole: somebody may be running that.
 const dist = join(root, `dist.${process.pid}.next`);
 
+process.on("exit", () => rmSync(dist, { recursive: true, force: true })); // also when it fails
+
 const sources = (folder) =>
   readdirSync(folder, { recursive: true, encoding: "utf8" })
     .filter((path) => /\.tsx?$/.test(path) && path !== "browser.ts")
