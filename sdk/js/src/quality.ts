@@ -14,7 +14,8 @@ const LEAST_CHANGE = 0.1;
 export class Quality {
   rtt: number | null = null;
   isDegraded = false;
-  private _behindMs = 0;
+  private _feedMs = 0;
+  private _pageMs = 0;
   private _goodSince: number | null = null;
   private _told: QualityEvent | null = null;
 
@@ -23,10 +24,15 @@ export class Quality {
     this._judge(now);
   }
 
-  /** How old the oldest message is that the application has not taken. */
-  behind(ms: number, now: number): void {
-    this._behindMs = ms;
+  /** How old the oldest message is that the application has not taken; or else that its page has not shown. */
+  behind(ms: number, now: number, isFeed = false): void {
+    if (isFeed) this._feedMs = ms;
+    else this._pageMs = ms;
     this._judge(now);
+  }
+
+  private get _behindMs(): number {
+    return Math.max(this._feedMs, this._pageMs);
   }
 
   current(): QualityEvent {
