@@ -25,6 +25,8 @@ from relayrouter.events import (
 from relayrouter.handover import Over
 from relayrouter.messages import Message
 from relayrouter.options import Options
+from relayrouter.producer_options import Dialect, ProducerTiming, SegmentMode, Target, stream_query
+from relayrouter.producer_run import RunWriter
 from relayrouter.runtime import Runtime
 from relayrouter.states import ChannelKind, State
 from relayrouter.texts import Run
@@ -156,6 +158,23 @@ class Session:
     async def answer(self, ask: str, value: Any) -> dict[str, Any]:
         """Answer an ask; `winner` says whether this answer counts."""
         return await self._opened().requests.ask("answer", ask=ask, value=value)
+
+    # ---- producing ---------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        run: str | None = None,
+        *,
+        dialect: Dialect | None = None,
+        segment: SegmentMode | None = None,
+        timing: ProducerTiming | None = None,
+    ) -> RunWriter:
+        """Write an answer into this session: `async with session.run() as run`. The token needs the scope `publish`.
+
+        More options, single messages and asks: Publisher, which needs no reading session.
+        """
+        target = Target(self._options.urls, self._options.session, self._options.token)
+        return RunWriter(target, timing or ProducerTiming(), run, dialect, stream_query(segment=segment))
 
     # ---- how it is ---------------------------------------------------------------------------------------------
 
