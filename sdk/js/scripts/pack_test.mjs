@@ -129,7 +129,8 @@ export const kinds: Promise<string[]> = (async () => {
   const write = (path, ...lines) => writeFileSync(join(folder, path), `${lines.flat().join("\n")}\n`);
   const ai = ids.filter(([from]) => from.endsWith("/ai-sdk"));
   const others = ids.filter((each) => !ai.includes(each));
-  write("types/esm.mts", imports(others), uses(others), own);
+  const browser = `import { connect } from "${name}/browser";\nexport const u = connect;`;
+  write("types/esm.mts", imports(others), browser, uses(others), own);
   write("types/cjs.cts", requires(others), uses(others), own);
   write("types/ai.mts", imports(ai), uses(ai));
   write("types/ai.cts", requires(ai), uses(ai));
