@@ -3,6 +3,7 @@
 Must never make the core wait for a response, nor leave a claim or a place behind. Mounted by adapters.http.server.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -208,13 +209,14 @@ class SseEndpoint:
         frame = control_frame(params.connect.request.session, self._admission.door.now_ms(), payload)
         code = error.rule.close_code
         response = _response(request, params)
-        await response.prepare(request)
         body = (
             events.begin(after_ms)
             + events.control("reconnect_later", frame, None)
             + events.close(code, error.code.value, retry_after_close(code))
         )
-        await response.write(body)
+        with suppress(ConnectionError):  # it left meanwhile
+            await response.prepare(request)
+            await response.write(body)
         return response
 
     def _retry_ms(self) -> int:

@@ -357,3 +357,19 @@ async def test_requests_that_break_off_leave_nothing(stage: Stage) -> None:
     for number in range(20):  # every place is free
         answer = await ask_once(gateway.url, "GET", f"/v1/sessions/s/messages?wait=0.1&client=after{number}")
         assert answer.status == 200
+
+
+async def test_browsers_that_leave_while_they_are_told_to_come_later_are_no_fault(stage: Stage) -> None:
+    """The stage looks into the log."""
+    gateway = await stage.gateway(stage.server().url, server__max_connections="1")
+    async with streaming(gateway.url, EVENTS) as first:
+        await first.event("welcome")
+        address = (urlsplit(gateway.url).hostname, urlsplit(gateway.url).port)
+        for _ in range(200):
+            with socket.create_connection(address, timeout=5) as sock:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                sock.sendall(b"GET /v1/sessions/s/events HTTP/1.1\r\nHost: x\r\n\r\n")
+
+    async with asyncio.timeout(15):
+        while await gateway.metric("connects_total", outcome="busy") == 0:
+            await asyncio.sleep(0.05)
