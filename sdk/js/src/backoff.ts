@@ -20,10 +20,10 @@ export class Backoff {
   }
 
   /** The wait before the next attempt; counts one failure. Never below `atLeastMs`, and then at most a quarter above. */
-  nextDelayMs(atLeastMs: number | null = null): number {
+  nextDelayMs(atLeastMs = 0): number {
     const ceiling = Math.min(this._maxMs, this._baseMs * 2 ** Math.min(this.attempt, MAX_EXPONENT));
     this.attempt += 1;
-    return atLeastMs === null ? this._random() * ceiling : spread(atLeastMs, this._random);
+    return atLeastMs > 0 ? spread(atLeastMs, this._random) : this._random() * ceiling;
   }
 }
 

@@ -3,15 +3,18 @@
  * servers give, falls down the ladder and climbs it, and replaces a connection before it is broken where it can.
  */
 
+import { queryOf, tokenInTime } from "./attempt.js";
 import { Backoff, spread } from "./backoff.js";
 import { Connection, type ConnectionOwner } from "./connection.js";
 import type { Credentials } from "./credentials.js";
-import { broken, causeOf, type Ending, endingOf, isClosedByServer, isSuperseded, isTooBig, judge } from "./endings.js";
+import { broken, causeOf, type Ending, isClosedByServer, isSuperseded, isTooBig, judge } from "./endings.js";
 import { RelayError } from "./errors.js";
 import type { StateEvent } from "./events.js";
-import { ask, type Query, sessionUrl } from "./http.js";
+import type { Query } from "./http.js";
 import { Ladder } from "./ladder.js";
+import { loadLater } from "./load_later.js";
 import type { Settings } from "./options.js";
+import { Overlap } from "./overlap.js";
 import type { Platform } from "./platform.js";
 import { Signal } from "./signal.js";
 import type { ChannelName, SessionState } from "./states.js";
@@ -20,12 +23,8 @@ import type { ChannelName, SessionState } from "./states.js";
 const SOON_MS = 500;
 /** What cannot be asked is replaced, unless it was heard just now. */
 const ALIVE_MS = 1_000;
-/** Between two looks whether the browser is right. */
+/** Between two looks whether a browser that says so is right. */
 const OFFLINE_MS = 30_000;
-/** A long poll that is out for so long has its place at the gateway. */
-const PARK_MS = 1_000;
-/** The gateway takes no greater `retry`. */
-const MAX_RETRY = 1_000;
 
 export interface ConductorSink extends ConnectionOwner {
   client(): string;
@@ -45,18 +44,18 @@ export interface ConductorSink extends ConnectionOwner {
 
 export class Conductor {
   current: Connection | null = null;
-  private _predecessor: Connection | null = null;
   private _opening: Connection | null = null;
   /** May look alive to its gateway: replaced, which is no take-over by somebody else. */
   private _lastId: string | null = null;
   private readonly _backoff: Backoff;
   private readonly _ladder: Ladder;
+  private readonly _overlap: Overlap;
   private readonly _signal = new Signal();
   private _turn = 0;
   private _notBefore = 0;
-  private _replaceAt: number | null = null;
-  private _slotAt: number | null = null;
-  private _climbAt: number | null = null;
+  private _replaceAt = Infinity;
+  private _slotAt = 0;
+  private _climbAt = Infinity;
   private _isBusy = false;
   private _isAttempting = false;
   private _isOffline: boolean;
@@ -66,9 +65,6 @@ export class Conductor {
   private _shown = "";
   /** Of the connection that our attempt was to replace. */
   private _heldEnding: Ending | null = null;
-  private _cancelOverlap = none;
-  private _onParked = none;
-  private _goOnPolling = none;
 
   constructor(
     private readonly _platform: Platform,
@@ -79,6 +75,7 @@ export class Conductor {
     const { backoffBase, backoffMax, ladderFailures, climbAfter } = _settings.timing;
     this._backoff = new Backoff(backoffBase, backoffMax, _platform.random);
     this._ladder = new Ladder(_settings.channel, ladderFailures, climbAfter, _platform.random);
+    this._overlap = new Overlap(_platform, _settings.timing.overlap);
     this._isOffline = !_platform.isOnline();
     this._url = _settings.urls[0] ?? "";
   }
@@ -88,20 +85,20 @@ export class Conductor {
     while (!this._isClosed) {
       const due = this._due();
       const now = this._platform.now();
-      if (due !== null && due <= now) {
+      if (due <= now) {
         await this._attempt();
       } else {
         this._showState();
-        await this._signal.wait(this._platform, due === null ? null : due - now);
+        await this._signal.wait(this._platform, due - now);
       }
     }
   }
 
   close(): void {
     this._isClosed = true;
-    this._cancelOverlap();
-    for (const connection of [this.current, this._predecessor, this._opening]) connection?.close();
-    this.current = this._predecessor = this._opening = null;
+    this._overlap.close();
+    for (const connection of [this.current, this._opening]) connection?.close();
+    this.current = this._opening = null;
     this._signal.wake();
   }
 
@@ -146,12 +143,13 @@ export class Conductor {
     this.current = connection;
     this._opening = null;
     this._heldEnding = null;
-    this._replaceAt = this._slotAt = null;
+    this._replaceAt = Infinity;
+    this._slotAt = 0;
     this._isBusy = false;
     this._credentials.accepted(connection.token);
     if (connection.name !== this._ladder.channel) this._ladder.moveTo(connection.name);
     if (old?.name !== connection.name) this._planClimb(this._ladder.climbDelayMs());
-    if (old !== null) this._letGo(old);
+    if (old !== null) this._overlap.letGo(old);
     this._cause = "";
     this._showState();
   }
@@ -176,24 +174,18 @@ export class Conductor {
     this._ended(current, broken(cause));
   }
 
-  /** Resolves when the next long poll may go out: not while another connection is being opened, nor after it is live. */
+  /** Resolves when the next long poll may go out; never for one whose successor is live. */
   async mayPoll(connection: Connection): Promise<void> {
-    if (this._isAttempting) {
-      this._onParked();
-      await new Promise<void>((resolve) => {
-        this._goOnPolling = resolve;
-      });
-    }
-    if (connection !== this.current) await new Promise(none);
+    await this._overlap.mayPoll();
+    if (connection !== this.current) await new Promise(() => undefined);
   }
 
   private _ended(connection: Connection, ending: Ending): void {
-    if (connection === this._predecessor) this._predecessor = null;
     if (connection !== this.current || this._isClosed) return;
     this._noteHealth(connection);
     this._turn += 1;
     this.current = null;
-    this._climbAt = this._replaceAt = null;
+    this._climbAt = this._replaceAt = Infinity;
     this._lastId = isClosedByServer(ending) ? null : connection.id;
     this._sink.lost();
     if (this._isAttempting) this._heldEnding = ending;
@@ -205,77 +197,44 @@ export class Conductor {
 
   private async _attempt(): Promise<void> {
     this._isAttempting = true;
-    const target = this.current !== null && this._replaceAt === null ? this._ladder.target : null;
+    const isClimb = this.current !== null && this._replaceAt > this._platform.now();
     if (this.current !== null) this._noteHealth(this.current);
     this._url = this._settings.urls[this._turn % this._settings.urls.length] ?? this._url;
     this._showState();
     const { _platform: platform, _settings: settings, _url: base } = this;
-    const token = await this._token();
-    await this._untilParked();
-    let connection: Connection | null = null;
-    let ending: Ending | null = broken("no token");
-    if (token !== undefined && !this._isClosed) {
-      const name = target ?? this._ladder.channel;
-      const onEnd = this._ended.bind(this);
-      connection = this._opening = new Connection(platform, settings, this._sink, onEnd, name, base, token);
-      ending = await connection.open({ base, settings, query: this._query(name), token });
-      if (ending !== null && !this._isClosed) ending = await this._explained(connection, ending);
-    }
-    this._isAttempting = false;
-    this._opening = null;
-    this._goOnPolling();
-    if (this._isClosed) connection?.close();
-    else if (ending !== null) this._failed(connection, ending, target !== null);
-  }
-
-  /** A poll that came later than what we are about to open would take over from it. */
-  private async _untilParked(): Promise<void> {
-    if (this.current?.name !== "poll") return;
-    let cancel = (): void => undefined;
-    await new Promise<void>((resolve) => {
-      this._onParked = resolve;
-      cancel = this._platform.after(PARK_MS, resolve);
-    });
-    cancel();
-  }
-
-  /** Undefined: its source failed, or did not answer in time. */
-  private async _token(): Promise<string | null | undefined> {
-    let cancel = (): void => undefined;
-    const late = new Promise<undefined>((resolve) => {
-      cancel = this._platform.after(this._settings.timing.connectTimeout, () => resolve(undefined));
-    });
-    const token = await Promise.race([this._credentials.next(), late]).catch(() => undefined);
-    cancel();
+    const token = await tokenInTime(platform, this._credentials, settings.timing.connectTimeout);
     if (token === undefined && !this._isClosed) {
       this._sink.error(new RelayError("no_token", "the token could not be fetched", true));
     }
-    return token;
+    await this._overlap.hold(this.current);
+    let connection: Connection | null = null;
+    let ending: Ending | null = broken("no token");
+    if (token !== undefined && !this._isClosed) {
+      const name = (isClimb && this._ladder.target) || this._ladder.channel;
+      const onEnd = this._ended.bind(this);
+      connection = this._opening = new Connection(platform, settings, this._sink, onEnd, name, base, token);
+      const query = this._query(name);
+      ending = await connection.open({ base, settings, query, token });
+      if (ending?.kind === "broken" && name === "websocket" && connection.failedToOpen && !this._isClosed) {
+        const later = await loadLater().catch(() => null);
+        if (later !== null) ending = await later.explained(platform, settings, connection, query, ending);
+      }
+    }
+    this._isAttempting = false;
+    this._opening = null;
+    this._overlap.release();
+    if (this._isClosed) connection?.close();
+    else if (ending !== null) this._failed(connection, ending, isClimb);
   }
 
   private _query(name: ChannelName): Query {
-    const { _settings: settings } = this;
-    const query: Record<string, string> = { client: this._sink.client() };
-    const cursor = this._sink.cursor();
-    if (cursor !== null) query.cursor = cursor;
-    else query.from = settings.from;
-    if (name === "websocket") query.ack = "1";
-    const replaces = this.current?.id ?? this._lastId;
-    if (replaces !== null) query.replaces = replaces;
-    if (settings.heartbeat !== null) query.heartbeat = String(settings.heartbeat / 1000);
-    if (this._backoff.attempt > 0) query.retry = String(Math.min(this._backoff.attempt, MAX_RETRY));
-    if (settings.rhythm) query.rhythm = "1";
-    return query;
-  }
-
-  /** A browser is not told why an upgrade failed: the same URL without it says so. */
-  private async _explained(connection: Connection, ending: Ending): Promise<Ending> {
-    if (ending.kind !== "broken" || connection.name !== "websocket" || !connection.failedToOpen) return ending;
-    const { session, timing } = this._settings;
-    const url = sessionUrl(connection.url, session, "ws", this._query("websocket"));
-    const { token } = connection;
-    const told = endingOf(await ask(this._platform, { url, token, timeoutMs: timing.connectTimeout }));
-    return told.kind === "broken" ? ending : told;
+    return queryOf(this._settings, {
+      name,
+      client: this._sink.client(),
+      cursor: this._sink.cursor(),
+      replaces: this.current?.id ?? this._lastId,
+      retry: this._backoff.attempt,
+    });
   }
 
   private _failed(connection: Connection | null, ending: Ending, isClimb: boolean): void {
@@ -301,23 +260,22 @@ export class Conductor {
     }
     const isBusy = verdict.kind === "again" && verdict.isBusy;
     this._isBusy = isBusy || this._hasSlot();
-    this._schedule(verdict.kind === "again" ? verdict.afterMs : null);
+    this._schedule((verdict.kind === "again" && verdict.afterMs) || 0);
   }
 
-  private _planClimb(afterMs: number | null): void {
-    this._climbAt = afterMs === null ? null : this._platform.now() + afterMs;
+  private _planClimb(afterMs: number): void {
+    this._climbAt = this._platform.now() + afterMs;
   }
 
   private _hasSlot(): boolean {
-    return this._slotAt !== null && this._slotAt > this._platform.now();
+    return this._slotAt > this._platform.now();
   }
 
-  private _schedule(afterMs: number | null): void {
+  private _schedule(afterMs: number): void {
     const now = this._platform.now();
-    const slotMs = this._hasSlot() ? (this._slotAt ?? now) - now : null;
-    this._slotAt = null;
-    const delay = slotMs !== null && slotMs >= (afterMs ?? 0) ? slotMs : this._backoff.nextDelayMs(afterMs);
-    this._notBefore = now + delay;
+    const slotMs = this._hasSlot() ? this._slotAt - now : -1;
+    this._slotAt = 0;
+    this._notBefore = now + (slotMs >= afterMs ? slotMs : this._backoff.nextDelayMs(afterMs));
   }
 
   private _finish(error: RelayError | null): void {
@@ -332,29 +290,13 @@ export class Conductor {
     if (this._platform.now() - connection.welcomedAt >= this._settings.timing.stableAfter) this._backoff.reset();
   }
 
-  /** Two of ours receive; the server closes the old one when the new one is live. */
-  private _letGo(old: Connection): void {
-    this._predecessor?.close();
-    this._predecessor = old;
-    this._cancelOverlap();
-    this._cancelOverlap = this._platform.after(this._settings.timing.overlap, () => {
-      this._predecessor?.close();
-      this._predecessor = null;
-    });
-  }
-
   // ---- when, and what is shown -------------------------------------------------------------------------------------
 
-  /** When the next attempt is due; null: nothing to do until somebody wakes us. */
-  private _due(): number | null {
-    if (this.current !== null) {
-      const replaceAt = this._replaceAt === null ? Infinity : Math.max(this._replaceAt, this._notBefore);
-      const due = Math.min(replaceAt, this._climbAt ?? Infinity);
-      return due === Infinity ? null : due;
-    }
-    if (this._sink.isFull()) return null;
-    // The browser's word is not always true: look now and then.
-    return this._isOffline ? this._notBefore + OFFLINE_MS : this._notBefore;
+  /** When the next attempt is due; Infinity: nothing to do until somebody wakes us. */
+  private _due(): number {
+    if (this.current !== null) return Math.min(Math.max(this._replaceAt, this._notBefore), this._climbAt);
+    if (this._sink.isFull()) return Infinity;
+    return this._notBefore + (this._isOffline ? OFFLINE_MS : 0);
   }
 
   private _state(): SessionState {
@@ -368,13 +310,11 @@ export class Conductor {
     if (this._isClosed) return;
     const state = this._state();
     const channel = this.current?.name ?? (state === "connecting" ? this._ladder.channel : null);
-    const due = state === "live" ? null : this._due();
-    const retryIn = due === null || state === "connecting" ? null : Math.max(0, due - this._platform.now());
-    const shown = `${state} ${channel} ${due === null || state === "connecting" ? "" : due}`;
+    const due = state === "live" || state === "connecting" ? Infinity : this._due();
+    const retryIn = due === Infinity ? null : Math.max(0, due - this._platform.now());
+    const shown = `${state} ${channel} ${due}`;
     if (shown === this._shown) return;
     this._shown = shown;
     this._sink.state({ state, channel, cause: this._cause, retryIn, url: this._url });
   }
 }
-
-function none(): void {}

@@ -10,7 +10,6 @@ import {
   type RelayError,
   SupersededError,
 } from "./errors.js";
-import type { Reply } from "./http.js";
 
 /**
  * `closed`: by a close code, or by a refusal with the code that belongs to it. `busy`: come later. `broken`: the transport
@@ -26,30 +25,6 @@ export type Ending =
 export const NO_GATEWAY = "no gateway answered";
 
 export const broken = (reason: string): Ending => ({ kind: "broken", reason });
-
-/** Of the gateway's JSON decision, or of an answer that is none. */
-export function endingOf(reply: Reply): Ending {
-  const { status, refusal, afterMs } = reply;
-  if (refusal === null) {
-    return afterMs === null ? broken(NO_GATEWAY) : { kind: "busy", reason: "busy", afterMs };
-  }
-  const reason = refusal.message || refusal.code;
-  switch (status) {
-    case 401:
-      return { kind: "closed", code: UNAUTHENTICATED, reason };
-    case 403:
-      return { kind: "closed", code: 4403, reason };
-    case 404:
-    case 410:
-      return { kind: "closed", code: 4404, reason };
-    case 429:
-    case 503:
-      return { kind: "busy", reason, afterMs };
-    default:
-      if (status >= 500 || status === 408 || status === 425) return { kind: "closed", code: 1011, reason };
-      return { kind: "error", error: new RefusedError(refusal.code, reason) };
-  }
-}
 
 /** What comes next. `tooBig`: an input of ours was. */
 export type Verdict =

@@ -1,6 +1,7 @@
 /** Pages of the log by HTTP: to fill a hole, or to fetch a run's text again. Disturbs no connection. */
 
-import { ask, sessionUrl } from "./http.js";
+import { ask } from "./ask.js";
+import { sessionUrl } from "./http.js";
 import type { Platform } from "./platform.js";
 
 export interface HistoryRequest {

@@ -4,10 +4,11 @@
  * repeat is accepted. An input is kept with its number before it is sent.
  */
 
-import { ClosedError, ConflictError, QueueFullError, type RelayError, refusalOf, TooLargeError } from "./errors.js";
+import { ClosedError, ConflictError, QueueFullError, type RelayError, TooLargeError } from "./errors.js";
 import type { InputEvent } from "./events.js";
 import { type JsonObject, numberOf, objectOf, textOf } from "./messages.js";
 import type { Platform } from "./platform.js";
+import { refusalOf } from "./refusal.js";
 import type { SavedInput } from "./store.js";
 import { utf8Length } from "./texts.js";
 import type { Answered } from "./uplink.js";

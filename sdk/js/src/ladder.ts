@@ -32,18 +32,17 @@ export class Ladder {
   }
 
   /** A climb failed: when to try the next rung, or all again. */
-  missed(): number | null {
+  missed(): number {
     this._target = (this._target + 1) % Math.max(1, this._rung);
     return this._target > 0 ? 0 : this.climbDelayMs();
   }
 
   failed(): void {
     this._failures += 1;
-    if (this._rung > 0) this._wasAllDown = true;
+    this._wasAllDown = this._rung > 0;
     if (this._choice !== "auto" || this._failures < this._maxFailures) return;
     this._failures = 0;
     this._rung = (this._rung + 1) % CHANNELS.length; // after the last one the network as a whole is down: begin anew
-    if (this._rung > 0) this._wasAllDown = this._rung > 1 && this._wasAllDown;
   }
 
   /** The connection was heard: failures are no longer in a row. */
@@ -59,9 +58,9 @@ export class Ladder {
     this._wasAllDown = false;
   }
 
-  /** When to climb, counted from now; null when there is none. */
-  climbDelayMs(): number | null {
-    if (this.target === null) return null;
+  /** When to climb, counted from now; Infinity when there is nowhere to. */
+  climbDelayMs(): number {
+    if (this.target === null) return Infinity;
     const ms = this._wasAllDown ? Math.min(SOON_MS, this._climbAfterMs) : this._climbAfterMs;
     this._wasAllDown = false;
     return ms * (1 - SPREAD + 2 * SPREAD * this._random());

@@ -9,7 +9,8 @@ import { BadFrame } from "./messages.js";
 export type Offer = "next" | "repeat" | "hole" | "foreign";
 
 export class Place {
-  constructor(public cursor: Cursor | null) {}
+  /** After the last message received; null before the first welcome. */
+  cursor: Cursor | null = null;
 
   /** Judge a message of a connection that is on `line`, and move on when it is the next. */
   offer(frame: Frame, line: string): Offer {

@@ -49,9 +49,6 @@ type Scope = {
   navigator?: { onLine?: boolean; locks?: LockManager };
 };
 
-/** Names taken in this process, where there are no Web Locks. */
-const taken = new Set<string>();
-
 export function defaultPlatform(): Platform {
   const scope = globalThis as unknown as Scope;
   return {
@@ -72,8 +69,17 @@ export function defaultPlatform(): Platform {
     fetch: scope.fetch ? (url, init) => fetch(url, init) : null,
     isOnline: () => scope.navigator?.onLine !== false,
     onPage: (listener) => listenToPage(scope, listener),
-    lock: (name) => (scope.navigator?.locks ? webLock(scope.navigator.locks, name) : ownLock(name)),
+    lock: async (name) => (scope.navigator?.locks ? webLock(scope.navigator.locks, name) : ownLock(name)),
   };
+}
+
+/** Names taken in this process, where there are no Web Locks. */
+const taken = new Set<string>();
+
+function ownLock(name: string): (() => void) | null {
+  if (taken.has(name)) return null;
+  taken.add(name);
+  return () => taken.delete(name);
 }
 
 function listenToPage(scope: Scope, listener: (event: PageEvent) => void): () => void {
@@ -100,14 +106,10 @@ async function webLock(locks: LockManager, name: string): Promise<(() => void) |
       return new Promise<void>((release) => resolve(release));
     });
     // A page that may not use locks (an opaque origin) has no duplicate to fear either.
-    held.catch(() => resolve(() => undefined));
+    held.catch(() => resolve(none));
   });
 }
 
-async function ownLock(name: string): Promise<(() => void) | null> {
-  if (taken.has(name)) return null;
-  taken.add(name);
-  return () => taken.delete(name);
-}
+const none = (): void => undefined;
 
 const hex = (data: Uint8Array): string => [...data].map((byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,9 +1,10 @@
 /** The last rung: long poll, for networks that let nothing stay open. */
 
+import { ask, endingOf } from "./ask.js";
 import type { Channel, ChannelRequest, ChannelSink } from "./channel.js";
 import type { Ending } from "./endings.js";
-import { broken, endingOf, NO_GATEWAY } from "./endings.js";
-import { ask, sessionUrl } from "./http.js";
+import { broken, NO_GATEWAY } from "./endings.js";
+import { sessionUrl } from "./http.js";
 import { numberOf, objectOf, textOf } from "./messages.js";
 import type { Platform } from "./platform.js";
 

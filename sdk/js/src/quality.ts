@@ -39,9 +39,8 @@ export class Quality {
     const rtt = this.rtt ?? 0;
     const isBad = rtt > BAD_RTT_MS || this._behindMs > BEHIND_MS;
     const level = isBad ? "poor" : rtt > FAIR_RTT_MS ? "fair" : "good";
-    const byRtt = 1 / (1 + (rtt / BAD_RTT_MS) ** 2);
-    const byLag = 1 / (1 + (this._behindMs / BEHIND_MS) ** 2);
-    return { score: Math.round(100 * Math.min(byRtt, byLag)) / 100, level, rtt: this.rtt };
+    const badness = (rtt / BAD_RTT_MS) ** 2 + (this._behindMs / BEHIND_MS) ** 2;
+    return { score: Math.round(100 / (1 + badness)) / 100, level, rtt: this.rtt };
   }
 
   /** What is worth telling since the last time; null when nothing is. */

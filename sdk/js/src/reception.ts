@@ -38,7 +38,7 @@ export interface ReceptionSink {
 const HELD_FRAMES = 256;
 
 export class Reception {
-  readonly place: Place;
+  readonly place = new Place();
   private _current: Source | null = null;
   private _held: Sized[] = [];
   private _cancelTimer: (() => void) | null = null;
@@ -48,12 +48,9 @@ export class Reception {
 
   constructor(
     private readonly _platform: Platform,
-    cursor: Cursor | null,
     private readonly _reorderMs: number,
     private readonly _sink: ReceptionSink,
-  ) {
-    this.place = new Place(cursor);
-  }
+  ) {}
 
   /** After the last message received; null before the first welcome. */
   get cursor(): string | null {

@@ -3,9 +3,10 @@
  * connection, since all of them are idempotent.
  */
 
-import { ClosedError, QueueFullError, type RelayError, refusalOf } from "./errors.js";
+import { ClosedError, QueueFullError, type RelayError } from "./errors.js";
 import { type JsonObject, numberOf, textOf } from "./messages.js";
 import type { Platform } from "./platform.js";
+import { refusalOf } from "./refusal.js";
 import type { Answered } from "./uplink.js";
 
 const MAX_PENDING = 64;

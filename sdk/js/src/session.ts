@@ -2,27 +2,16 @@
 
 import { Acks } from "./acks.js";
 import { Conductor } from "./conductor.js";
-import type { Connection } from "./connection.js";
 import { Credentials } from "./credentials.js";
 import { formatCursor, parseCursor } from "./cursor.js";
 import { Delivery } from "./delivery.js";
-import { broken, type Ending } from "./endings.js";
-import { ProtocolError, RelayError } from "./errors.js";
+import { RelayError } from "./errors.js";
 import type { Ask, QualityEvent, RunInfo, SessionEvents, StateEvent } from "./events.js";
 import { CONTENT_EVENTS, Emitter } from "./events.js";
+import { endingOfError, Incoming } from "./incoming.js";
 import { Keeper } from "./keeper.js";
 import { loadLater } from "./load_later.js";
-import {
-  BadFrame,
-  control,
-  type Frame,
-  type JsonObject,
-  type JsonValue,
-  type Message,
-  numberOf,
-  objectOf,
-  readFrame,
-} from "./messages.js";
+import { control, type JsonObject, type JsonValue, type Message } from "./messages.js";
 import { type ConnectOptions, readOptions, type Settings } from "./options.js";
 import { PageWatch } from "./page.js";
 import { defaultPlatform, type Platform } from "./platform.js";
@@ -44,7 +33,6 @@ export class Session implements AsyncIterable<Message> {
   error: RelayError | null = null;
   private _clientId = "";
   private _state: StateEvent = { state: "connecting", channel: null, cause: "", retryIn: null, url: "" };
-  private _head: number | null = null;
   private _isClosed = false;
   private _releaseLock: () => void = () => undefined;
   private readonly _platform: Platform;
@@ -55,12 +43,13 @@ export class Session implements AsyncIterable<Message> {
   private readonly _credentials: Credentials;
   private readonly _keeper: Keeper;
   private readonly _conductor: Conductor;
+  private readonly _incoming: Incoming;
   private readonly _delivery: Delivery;
   private readonly _speaking: Speaking;
   private readonly _acks: Acks;
   private readonly _page: PageWatch;
   private readonly _started: Promise<void>;
-  private _reception: Reception;
+  private readonly _reception: Reception;
 
   /** Use `connect`. Throws RelayError `bad_options`. */
   constructor(options: ConnectOptions) {
@@ -79,7 +68,7 @@ export class Session implements AsyncIterable<Message> {
       client: () => this._clientId,
       cursor: () => this._reception.cursor,
       isFull: () => this._delivery.isFull,
-      frame: (connection, envelope, bytes) => this._onFrame(connection, readFrame(envelope), bytes),
+      frame: (connection, envelope, bytes) => this._incoming.frame(connection, envelope, bytes),
       rtt: (ms) => this._onRtt(ms),
       room: async (connection) => {
         await this._delivery.room();
@@ -87,7 +76,7 @@ export class Session implements AsyncIterable<Message> {
         await this._speaking.speech?.requests.unpaused();
         await this._conductor.mayPoll(connection);
       },
-      endingOf,
+      endingOf: endingOfError,
       state: (event) => this._onState(event),
       lost: () => this._speaking.lost(),
       tooBig: () => void this._speaking.speech?.queue.tooBig(),
@@ -110,12 +99,18 @@ export class Session implements AsyncIterable<Message> {
         this._acks.note(cursor, bytes);
         this._keeper.moved(formatCursor(cursor));
       },
-      behind: (ms) => this.reportBehind(ms),
+      behind: (ms) => this._behind(ms, true),
       roomAgain: () => this._conductor.wake(),
       fill: (run, known) => void this._recover((recovery) => recovery.fill(run, known)),
       verify: (run, told) => void this._recover((recovery) => recovery.verify(run, told)),
     });
-    this._reception = this._newReception(options.cursor ?? null);
+    this._reception = new Reception(platform, timing.reorder, {
+      put: (frame, position, bytes) => this._delivery.put(frame, position, bytes),
+      fetch: (since) => this._recover((recovery) => recovery.missing(since, this._reception)),
+      reconnect: (cause) => this._conductor.reconnect(cause),
+    });
+    const { _emitter, _credentials, _conductor, _reception, _delivery, _speaking } = this;
+    this._incoming = new Incoming(_emitter, _credentials, _conductor, _reception, _delivery, _speaking);
     this._page = new PageWatch(platform, {
       probe: () => this.probe(),
       online: () => this._conductor.online(),
@@ -147,7 +142,7 @@ export class Session implements AsyncIterable<Message> {
 
   /** The position of the log's last message, as the newest welcome told it; null before the first. */
   get head(): number | null {
-    return this._head;
+    return this._incoming.head;
   }
 
   get quality(): QualityEvent {
@@ -238,8 +233,7 @@ export class Session implements AsyncIterable<Message> {
 
   /** A renderer says how far it is behind, in ms; 0 when it has caught up. */
   reportBehind(ms: number): void {
-    this._quality.behind(ms, this._platform.now());
-    this._tellQuality();
+    this._behind(ms, false);
   }
 
   /** Leaves nothing behind. Resolves when the place is kept. */
@@ -263,21 +257,12 @@ export class Session implements AsyncIterable<Message> {
     const cursor = options.cursor ?? saved?.cursor ?? null;
     const inputs = saved?.client === claimed.client ? saved.inputs : [];
     this._keeper.begin(claimed.client, cursor, inputs);
-    if (cursor !== this._reception.cursor) this._reception = this._newReception(cursor);
+    this._reception.place.cursor = savedCursor(cursor);
     this._delivery.isFilling = cursor !== null;
     this._speaking.saved = inputs;
     // What ends its loop is an error of this code: nobody else could tell the application.
     this._conductor.run().catch((error: unknown) => {
       this._finish(new RelayError("internal", error instanceof Error ? error.message : "internal error"));
-    });
-  }
-
-  private _newReception(cursor: string | null): Reception {
-    const { _platform: platform, _settings: settings } = this;
-    return new Reception(platform, cursor === null ? null : savedCursor(cursor), settings.timing.reorder, {
-      put: (frame, position, bytes) => this._delivery.put(frame, position, bytes),
-      fetch: (since) => this._recover((recovery) => recovery.missing(since, this._reception)),
-      reconnect: (cause) => this._conductor.reconnect(cause),
     });
   }
 
@@ -313,80 +298,15 @@ export class Session implements AsyncIterable<Message> {
     this._tellQuality();
   }
 
+  private _behind(ms: number, isFeed: boolean): void {
+    this._quality.behind(ms, this._platform.now(), isFeed);
+    this._tellQuality();
+  }
+
   private _tellQuality(): void {
     this._conductor.current?.sampleOften(this._quality.isDegraded);
     const news = this._quality.news();
     if (news !== null) this._emitter.emit("quality", news);
-  }
-
-  // ---- what comes --------------------------------------------------------------------------------------------------
-
-  private _onFrame(connection: Connection, frame: Frame, bytes: number): void {
-    const { kind, payload } = frame;
-    if (!connection.isWelcome && kind !== "welcome" && !(frame.isControl && kind === "error")) {
-      throw new BadFrame("no welcome");
-    }
-    if (!frame.isControl) {
-      connection.streaming(frame.run !== null && kind !== "run_end");
-      return this._reception.take(connection, frame, bytes);
-    }
-    switch (kind) {
-      case "welcome":
-        return this._onWelcome(connection, frame);
-      case "gap":
-      case "forked":
-      case "snapshot":
-        return this._reception.take(connection, frame, bytes);
-      case "pong":
-        return connection.pong();
-      case "accepted":
-      case "error":
-        return this._onAnswer(connection, payload, kind === "accepted");
-      case "ask_open":
-        return this._delivery.opened(objectOf(payload.ask));
-      case "reconnect_later":
-        if (connection === this._conductor.current) this._conductor.slot(numberOf(payload.after_ms) ?? 0, true);
-        return;
-      case "expiring":
-        return void this._renew(connection);
-      case "rhythm":
-        return this._emitter.emit("rhythm", payload);
-      case "state":
-        return this._emitter.emit("hook", payload);
-    }
-  }
-
-  private _onWelcome(connection: Connection, frame: Frame): void {
-    const { payload } = frame;
-    this._reception.welcome(connection, frame);
-    const isFirst = !connection.isWelcome;
-    connection.welcomed(payload);
-    if (!isFirst) return;
-    this._conductor.welcomed(connection);
-    this._head = numberOf(payload.head) ?? this._head;
-    this._speaking.welcome(payload);
-  }
-
-  private _onAnswer(connection: Connection, payload: JsonObject, isAccepted: boolean): void {
-    const { what } = payload;
-    if (what !== undefined) {
-      this._speaking.speech?.answered(payload, isAccepted);
-    } else if (connection === this._conductor.current) {
-      const afterMs = numberOf(payload.after_ms);
-      if (afterMs !== null) this._conductor.slot(afterMs, false);
-    }
-  }
-
-  /** Before the token ends: in band where that is possible, else by a new connection. */
-  private async _renew(connection: Connection): Promise<void> {
-    if (!this._credentials.isRenewable) return;
-    if (!connection.isDuplex) return this._conductor.slot(0, true);
-    try {
-      const token = await this._credentials.next();
-      if (token !== null) connection.send(control({ kind: "auth", token }));
-    } catch {
-      // The close that follows asks again.
-    }
   }
 
   /** Undefined when it could not be loaded, or what came is no history: then nothing is recovered. */
@@ -414,19 +334,10 @@ export function connect(options: ConnectOptions): Session {
 }
 
 /** What an older version kept, or somebody else wrote, is no position. */
-function savedCursor(text: string) {
+function savedCursor(text: string | null) {
   try {
     return parseCursor(text);
   } catch {
     return null;
   }
-}
-
-function endingOf(error: unknown): Ending {
-  if (error instanceof ProtocolError) return { kind: "error", error };
-  if (error instanceof BadFrame) return broken(error.message);
-  queueMicrotask(() => {
-    throw error;
-  });
-  return broken("internal error");
 }

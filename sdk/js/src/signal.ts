@@ -12,12 +12,12 @@ export class Signal {
     this._go();
   }
 
-  async wait(platform: Platform, ms: number | null): Promise<void> {
+  async wait(platform: Platform, ms: number): Promise<void> {
     let cancel = none;
     if (!this._isSet) {
       await new Promise<void>((resolve) => {
         this._go = resolve;
-        if (ms !== null) cancel = platform.after(ms, resolve);
+        if (ms < Infinity) cancel = platform.after(ms, resolve);
       });
     }
     cancel();

@@ -1,8 +1,9 @@
 /** The second rung: server-sent events, read by fetch so that headers, statuses and back pressure are there. */
 
+import { endingOf, readReply, requestInit } from "./ask.js";
 import type { Channel, ChannelRequest, ChannelSink } from "./channel.js";
-import { broken, endingOf, NO_GATEWAY } from "./endings.js";
-import { readReply, requestInit, sessionUrl } from "./http.js";
+import { broken, NO_GATEWAY } from "./endings.js";
+import { sessionUrl } from "./http.js";
 import { BadFrame, numberOf, objectOf, readJson, textOf } from "./messages.js";
 import type { Platform } from "./platform.js";
 

@@ -1,7 +1,8 @@
 /** How inputs and controls reach the gateway: by the live connection where it can carry them, else by HTTP. */
 
+import { ask, type Reply } from "./ask.js";
 import type { Connection } from "./connection.js";
-import { ask, type Reply, sessionUrl } from "./http.js";
+import { sessionUrl } from "./http.js";
 import { control, type JsonObject } from "./messages.js";
 import type { Platform } from "./platform.js";
 
