@@ -21,8 +21,12 @@ function counting(answer) {
   };
 }
 
+function reading(job, answer) {
+  return job.bare ? counting(answer) : resumingFetch({ ...QUICK, fetch: counting(answer) });
+}
+
 function openAi(job, answer, baseURL) {
-  const fetch = resumingFetch({ ...QUICK, fetch: counting(answer) });
+  const fetch = reading(job, answer);
   return new OpenAI({ baseURL, apiKey: job.token ?? "none", fetch, maxRetries: 0 });
 }
 
@@ -74,7 +78,7 @@ function transportOf(job, fetch) {
 }
 
 async function readAiSdk(job, answer) {
-  const transport = transportOf(job, resumingFetch({ ...QUICK, fetch: counting(answer) }));
+  const transport = transportOf(job, reading(job, answer));
   const stream = await transport.reconnectToStream({ chatId: "chat" });
   const [own, messages] = stream.tee();
   const ends = (async () => {
@@ -122,7 +126,7 @@ async function readChat(job, answer) {
 async function sendChat(job, answer) {
   const chat = new PlainChat({
     id: "chat",
-    transport: transportOf(job, resumingFetch({ ...QUICK, fetch: counting(answer) })),
+    transport: transportOf(job, reading(job, answer)),
     onFinish: ({ finishReason }) => (answer.end = finishReason ?? answer.end),
   });
   await chat.sendMessage({ text: job.say });
@@ -135,7 +139,7 @@ async function sendChat(job, answer) {
 async function useToolInChat(job, answer) {
   const chat = new PlainChat({
     id: "chat",
-    transport: transportOf(job, resumingFetch({ ...QUICK, fetch: counting(answer) })),
+    transport: transportOf(job, reading(job, answer)),
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls,
     onToolCall: ({ toolCall }) =>
       void chat.addToolOutput({ tool: toolCall.toolName, toolCallId: toolCall.toolCallId, output: job.output }),
@@ -170,7 +174,7 @@ async function readAgUi(job, answer) {
   const agent = new Agent({
     url: job.url,
     headers: job.token ? { authorization: `Bearer ${job.token}` } : {},
-    fetch: resumingFetch({ ...QUICK, fetch: counting(answer) }),
+    fetch: reading(job, answer),
   });
   if (job.say !== undefined) agent.addMessage({ id: "m1", role: "user", content: job.say });
   const customs = [];
@@ -190,7 +194,7 @@ async function readAgUi(job, answer) {
 
 // A run that ends with open asks, and the next one that answers them: AG-UI's interrupts.
 async function approveAgUi(job, answer) {
-  const agent = new HttpAgent({ url: job.url, fetch: resumingFetch({ ...QUICK, fetch: counting(answer) }) });
+  const agent = new HttpAgent({ url: job.url, fetch: reading(job, answer) });
   agent.addMessage({ id: "m1", role: "user", content: job.say });
   await agent.runAgent({});
   answer.interrupts = structuredClone(agent.pendingInterrupts);

@@ -197,6 +197,11 @@ class SseEndpoint:
                 protocol.sink = None
             if link is not None:
                 link.end()
+            if link is None or not link.is_over:
+                response.force_close()
+                if params.shown.format is not OutputFormat.RELAYROUTER and request.transport is not None:
+                    # Without the end of its body: no library shall take half an answer for a whole one.
+                    request.transport.close()
             visit.end(reason)
             self._admission.door.leave()
         return response
@@ -225,7 +230,9 @@ class SseEndpoint:
 
 def _response(request: web.Request, params: SseParams) -> web.StreamResponse:
     response = web.StreamResponse(headers={**HEADERS, **response_headers(params.shown.format), **cors_of(request)})
-    response.force_close()
+    if params.shown.format is OutputFormat.RELAYROUTER:
+        # Not said to libraries: Node's `fetch` then takes a broken response for a whole one.
+        response.force_close()
     if request.version >= HttpVersion11:
         response.enable_chunked_encoding()
     return response

@@ -139,6 +139,11 @@ class SseLink:
         self.ended.set()
 
     @property
+    def is_over(self) -> bool:
+        """All that was asked for has been written."""
+        return self._events.is_over
+
+    @property
     def is_closing(self) -> bool:
         """Our `close` event was written."""
         return self._is_closing

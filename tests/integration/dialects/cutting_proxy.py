@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+import socket
+import struct
 from contextlib import suppress
 from typing import Self
 from urllib.parse import urlsplit
@@ -16,6 +18,10 @@ class CuttingProxy:
     def __init__(self, target_url: str, rng: random.Random | None, limits: tuple[int, int] | None) -> None:
         self.target: str | None = target_url
         self.limits = limits
+        self.first_limits: list[int] = []
+        """Of the first links, one each, before `limits` count."""
+        self.resets = False
+        """A cut is a reset. Without it, Node's `fetch` may take what came for the whole response."""
         self.cuts = 0
         self._carried = 0
         self._has_carried = asyncio.Condition()
@@ -60,6 +66,11 @@ class CuttingProxy:
             if side is not None:
                 side.transport.abort()
 
+    def _next_limit(self) -> int | None:
+        if self.first_limits:
+            return self.first_limits.pop(0)
+        return None if self.limits is None or self._rng is None else self._rng.randint(*self.limits)
+
     async def _carry(
         self,
         reader: asyncio.StreamReader,
@@ -67,7 +78,7 @@ class CuttingProxy:
         source: asyncio.StreamReader,
         upstream: asyncio.StreamWriter,
     ) -> None:
-        left = None if self.limits is None or self._rng is None else self._rng.randint(*self.limits)
+        left = self._next_limit()
         requests = asyncio.create_task(_pump(reader, upstream))
         try:
             while data := await source.read(65_536):
@@ -76,8 +87,9 @@ class CuttingProxy:
                         writer.write(data[:left])
                         await writer.drain()
                         self.cuts += 1
-                        # So that the kernel sends what comes before the cut, and the reader sees a broken response.
-                        await asyncio.sleep(0)
+                        await asyncio.sleep(0)  # the kernel sends what comes before the cut
+                        if self.resets:
+                            _reset(writer)
                         writer.close()
                         return
                     left -= len(data)
@@ -90,6 +102,11 @@ class CuttingProxy:
         finally:
             requests.cancel()
             await asyncio.gather(requests, return_exceptions=True)
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    sock = writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
