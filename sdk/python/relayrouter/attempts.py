@@ -32,6 +32,8 @@ class Attempts:
         self._credentials = credentials
         self._client = client
         self._turn = 0
+        self.opened: set[Running] = set()
+        """Everything that was not disposed of yet."""
 
     @property
     def url(self) -> str:
@@ -51,7 +53,8 @@ class Attempts:
             return broken(exc.message)
         self._about.http.base = self.url
         lane = self._receiver.place.enter()
-        running = Running(kind, self.url, self._about, self._query(replaces, retry), lane)
+        running = Running(kind, self.url, self._about, self._query(replaces, retry), lane, self.opened.discard)
+        self.opened.add(running)
         seconds = self._options.timing.connect_timeout
         ending: Ending | None = None
         try:

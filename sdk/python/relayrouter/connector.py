@@ -128,11 +128,13 @@ class Connector:
             self.current.end(Ending(After.AT_ONCE, reason))
 
     async def close(self) -> None:
-        """In order, the current channel first."""
-        running, self.current = self.current, None
-        self._retired.dispose()
-        if running is not None:
-            await running.close()
+        """When its tasks were stopped: the current channel in order, all others at once."""
+        current, self.current = self.current, None
+        for running in tuple(self._attempts.opened):
+            if running is not current:
+                running.dispose()
+        if current is not None:
+            await current.close()
 
     # ---- the life ----------------------------------------------------------------------------------------------
 

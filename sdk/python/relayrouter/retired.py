@@ -23,11 +23,6 @@ class Retired:
         self.channels.append(old)
         self._start("retire", self._see_off(old))
 
-    def dispose(self) -> None:
-        """All of them, at once."""
-        for old in tuple(self.channels):
-            self._leave(old)
-
     async def _see_off(self, old: Running) -> None:
         # Between two polls nothing is delivered: there is nothing to wait for.
         patience = 0.0 if old.kind is ChannelKind.POLL else _PATIENCE_SECONDS

@@ -28,7 +28,15 @@ OnControl = Callable[["Running", Frame], None]
 class Running:
     """`open` once; `ended` is set when nothing comes any more. Only `retire` and `dispose` end it from our side."""
 
-    def __init__(self, kind: ChannelKind, url: str, about: Circumstances, query: dict[str, str], lane: Lane) -> None:
+    def __init__(
+        self,
+        kind: ChannelKind,
+        url: str,
+        about: Circumstances,
+        query: dict[str, str],
+        lane: Lane,
+        on_disposed: "Callable[[Running], None]",
+    ) -> None:
         self.kind = kind
         self.url = url
         self.lane = lane
@@ -43,6 +51,7 @@ class Running:
         self.was_retired = False
         self._reading: asyncio.Task[None] | None = None
         self._clock = about.clock
+        self._on_disposed = on_disposed
         self._start = about.start
 
     async def open(self, receiver: Receiver, handover: Handover, on_control: OnControl) -> Ending | None:
@@ -81,14 +90,13 @@ class Running:
             self._reading.cancel()
         self._end(broken("left"))
         self.channel.detach()
+        self._on_disposed(self)
 
     async def close(self) -> None:
-        """In order."""
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.wait([self._reading])
+        """In order; its reader was stopped."""
         self._end(broken("closed"))
         await self.channel.close()
+        self.dispose()
 
     async def _read(self, receiver: Receiver, handover: Handover, on_control: OnControl) -> None:
         liveness = self.channel.liveness

@@ -163,8 +163,8 @@ class Runtime:
         return self._ending
 
     async def _end(self, error: RelayError | None) -> None:
-        await self.connector.close()
         await self._tasks.stop_but(asyncio.current_task())
+        await self.connector.close()
         self.is_over.set()
         self.requests.close(error)
         self.inputs.close(error or ClosedError("the session was closed"), is_kept=self._saver is not None)

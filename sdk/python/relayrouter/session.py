@@ -76,15 +76,13 @@ class Session:
     # ---- reading -----------------------------------------------------------------------------------------------
 
     def __aiter__(self) -> AsyncIterator[Message]:
-        self._is_looping = True
-        if self._pump is not None:
-            self._pump.cancel()
-            self._pump = None
+        self._begin_loop()
         return self
 
     async def __anext__(self) -> Message:
         """Raises what ended the session for good; ends quietly after `close()`."""
         runtime = self._opened()
+        self._begin_loop()
         while not self._ready:
             try:
                 self._ready.extend(await runtime.take())
@@ -257,6 +255,13 @@ class Session:
     def on(self, name: EventName, listener: Listener) -> Callable[[], None]:
         """Call `listener` for each event of that name; the answer takes it off again. It must not block."""
         return self._events.on(name, listener)
+
+    def _begin_loop(self) -> None:
+        """From here on the loop takes the messages, whoever else listens."""
+        self._is_looping = True
+        if self._pump is not None:
+            self._pump.cancel()
+            self._pump = None
 
     # ---- inside ------------------------------------------------------------------------------------------------
 

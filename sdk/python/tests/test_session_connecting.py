@@ -173,6 +173,36 @@ async def test_a_page_of_a_proxy_that_says_401_is_no_word_about_the_token() -> N
     assert len(server.asked("ws")) == 2
 
 
+async def test_a_token_that_ends_soon_is_renewed_on_the_socket() -> None:
+    """Without a reconnect."""
+    async with (
+        scripted(saying(welcome(0), control("expiring", after_ms=30_000), start(1))) as server,
+        session_of(server, token=source("old", "new")) as session,
+    ):
+        await read(session, 1)
+        await server.until(lambda: {"kind": "auth", "token": "new"} in server.heard)
+
+    assert len(server.asked("ws")) == 1
+
+
+async def test_a_token_that_ends_soon_is_renewed_by_another_stream() -> None:
+    """An event stream takes no messages: a new one takes over with the new token."""
+    first = stream(
+        event(welcome(0), "welcome"), event(start(1)), event(control("expiring", after_ms=30_000), "expiring")
+    )
+    second = stream(event(welcome(1, connection="c2"), "welcome"), event(delta(2, "a", 0)))
+    async with (
+        scripted(streams=[first, second]) as server,
+        session_of(server, channel="sse", token=source("old", "new", "newer")) as session,
+    ):
+        states = States(session)
+        messages = await read(session, 2)
+
+    assert [m.kind for m in messages] == ["run_start", "delta"]
+    assert server.asked("events")[1]["replaces"] == "c1"
+    assert states.names().count("live") == 1
+
+
 # ---- one socket at a time --------------------------------------------------------------------------------------------
 
 
@@ -407,6 +437,18 @@ async def test_polls_carry_the_same_session() -> None:
         {"since": "e1.f1.1", "from": None, "replaces": "p1", "wait": "0.05"},
         {"since": "e1.f1.3", "from": None, "replaces": "p2", "wait": "25"},
     ]
+
+
+async def test_polls_that_are_answered_early_with_nothing_are_paced() -> None:
+    """A proxy that answers at once must not be asked a thousand times a second."""
+    async with scripted(polls=[polled(welcome(0), cursor="e1.f1.0")]) as server, session_of(server, channel="poll"):
+        await server.until(lambda: len(server.asked("poll")) == 3)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await server.until(lambda: len(server.asked("poll")) == 5)
+        seconds = loop.time() - began
+
+    assert seconds >= 0.4
 
 
 async def test_a_pause_stops_the_polls_until_resume() -> None:
