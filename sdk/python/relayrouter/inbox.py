@@ -53,8 +53,9 @@ class InboxLag:
 class Inbox:
     """One consumer of one tenant: `async with Inbox(url, token=...) as inbox`, then `async for item in inbox`.
 
-    What is not acknowledged comes again, here or at another consumer, when its lease is over. The lease is renewed while
-    an item waits here, and until the loop takes the next one (or inside of `async with item`). The token needs the scope `consume`.
+    What is not acknowledged comes again, here or at another consumer, when its lease is over. The lease is renewed
+    while an item waits here, and until the loop takes the next one (or inside of `async with item`). The token needs
+    the scope `consume`.
     """
 
     def __init__(

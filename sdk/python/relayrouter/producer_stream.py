@@ -125,7 +125,7 @@ class RunStream:
                 self._epoch, self._offset = epoch, offset
                 self._attaches += 1
                 return
-            if reply.status == 404 and reply.code == "not_found":
+            if reply.code in ("not_found", "producer_unknown"):
                 self._restart("the run is not there")
                 return
             if "end" in reply.details:
