@@ -7,9 +7,9 @@ import random
 
 from aiohttp import hdrs, web
 
+from gateway.adapters.http.connect_params import Params, QueryReader, read_connect
+from gateway.adapters.http.connect_parts import Door, Identity, Visit
 from gateway.adapters.http.requests import bearer_token
-from gateway.adapters.http.ws_params import Params, QueryReader, read_connect
-from gateway.adapters.http.ws_parts import Door, Identity, Visit
 from gateway.domain.access.principal import Principal
 from gateway.domain.measures import Measures
 from gateway.domain.wire.connect import Channel, ConnectRequest

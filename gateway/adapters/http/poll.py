@@ -11,10 +11,10 @@ import structlog
 from aiohttp import hdrs, web
 
 from gateway.adapters.http.admission import Admission, ClientLeft, check_present
+from gateway.adapters.http.connect_parts import Visit
 from gateway.adapters.http.poll_link import PollLink
 from gateway.adapters.http.poll_params import MessagesParams, messages_body
 from gateway.adapters.http.protocol import HttpProtocol
-from gateway.adapters.http.ws_parts import Visit
 from gateway.domain.wire.errors import RelayError
 from gateway.ports import StoreUnavailable
 

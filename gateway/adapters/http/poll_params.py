@@ -7,7 +7,7 @@ from typing import Final
 from aiohttp import web
 
 from gateway.adapters.http.admission import Admission
-from gateway.adapters.http.ws_params import Params, QueryReader, count_between
+from gateway.adapters.http.connect_params import Params, QueryReader, count_between
 from gateway.domain.wire.connect import Channel
 from gateway.domain.wire.frames import encode_json
 

@@ -12,6 +12,7 @@ from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11
 
 from gateway.adapters.http.admission import Admission, ClientLeft
+from gateway.adapters.http.connect_parts import Visit
 from gateway.adapters.http.errors import DEFAULT_AFTER_MS, JITTER, cors_of, error_of
 from gateway.adapters.http.link import CLOSE_TIMEOUT_SECONDS
 from gateway.adapters.http.protocol import HttpProtocol
@@ -20,7 +21,6 @@ from gateway.adapters.http.sse_events import event_stream, retry_after_close
 from gateway.adapters.http.sse_link import SseLink
 from gateway.adapters.http.sse_params import OPENAI_PATH, SseParams, read_sse_params
 from gateway.adapters.http.sse_prompts import Prompts
-from gateway.adapters.http.ws_parts import Visit
 from gateway.domain.access.principal import Principal
 from gateway.domain.streams.output import OutputFormat, response_headers
 from gateway.domain.streams.output.prompt import Prompt

@@ -6,8 +6,8 @@ from typing import Final
 from aiohttp import web
 
 from gateway.adapters.http.admission import Admission
+from gateway.adapters.http.connect_params import Params, QueryReader, one_of, read_header
 from gateway.adapters.http.sse_events import Shown
-from gateway.adapters.http.ws_params import Params, QueryReader, one_of, read_header
 from gateway.domain.streams.output import OutputFormat, Resume
 from gateway.domain.wire.connect import Channel
 from gateway.domain.wire.cursor import Cursor

@@ -12,10 +12,10 @@ from aiohttp import WSMsgType, hdrs, web
 from aiohttp.http import WebSocketError
 
 from gateway.adapters.http.admission import Admission, ClientLeft, check_present, given_token, subprotocols
+from gateway.adapters.http.connect_params import Params, QueryReader
+from gateway.adapters.http.connect_parts import Visit
 from gateway.adapters.http.errors import json_response
 from gateway.adapters.http.link import CLOSE_TIMEOUT_SECONDS, LINGER_SECONDS, RelayWebSocket, WebSocketLink
-from gateway.adapters.http.ws_params import Params, QueryReader
-from gateway.adapters.http.ws_parts import Visit
 from gateway.domain.access.principal import Principal
 from gateway.domain.wire.close_codes import CloseCode
 from gateway.domain.wire.connect import ConnectRequest

@@ -27,11 +27,11 @@ from gateway.adapters.http import (
     users,
 )
 from gateway.adapters.http.admission import Admission
+from gateway.adapters.http.connect_params import read_params
 from gateway.adapters.http.parts import PublicParts, Where
 from gateway.adapters.http.poll_params import read_messages_params
 from gateway.adapters.http.server import Listener, build_public_app
 from gateway.adapters.http.sse_params import read_sse_params
-from gateway.adapters.http.ws_params import read_params
 from gateway.core.inbox import InboxDesk
 from gateway.core.user_push import UserPush
 from gateway.domain.exchange.ask import Who as AskWho

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from multidict import MultiDict
 
-from gateway.adapters.http.ws_params import Params, read_params
+from gateway.adapters.http.connect_params import Params, read_params
 from gateway.domain.wire.connect import ConnectRequest
 from gateway.domain.wire.cursor import Cursor
 from gateway.domain.wire.errors import ErrorCode, RelayError

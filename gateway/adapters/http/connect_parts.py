@@ -1,4 +1,4 @@
-"""What the WebSocket endpoint calls: the core as it sees it. Composition passes it in."""
+"""What the endpoints of all channels call: the core as they see it. Composition passes it in."""
 
 from collections.abc import Callable
 from typing import Protocol
