@@ -197,11 +197,12 @@ class SseEndpoint:
                 protocol.sink = None
             if link is not None:
                 link.end()
-            if link is None or not link.is_over:
+            is_over = link is not None and link.is_over
+            if link is None or not is_over or link.unsent_bytes():  # what is unsent has its own deadline
                 response.force_close()
-                if params.shown.format is not OutputFormat.RELAYROUTER and request.transport is not None:
-                    # Without the end of its body: no library shall take half an answer for a whole one.
-                    request.transport.close()
+            if not is_over and params.shown.format is not OutputFormat.RELAYROUTER and request.transport is not None:
+                # Without the end of its body: no library shall take half an answer for a whole one.
+                request.transport.close()
             visit.end(reason)
             self._admission.door.leave()
         return response

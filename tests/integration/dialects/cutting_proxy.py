@@ -23,6 +23,7 @@ class CuttingProxy:
         self.resets = False
         """A cut is a reset. Without it, Node's `fetch` may take what came for the whole response."""
         self.cuts = 0
+        self.accepted = 0
         self._carried = 0
         self._has_carried = asyncio.Condition()
         self._rng = rng
@@ -52,6 +53,7 @@ class CuttingProxy:
             await self._has_carried.wait_for(lambda: self._carried >= count)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
         task = asyncio.current_task()
         assert task is not None
         self._links.add(task)

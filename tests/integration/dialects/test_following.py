@@ -254,3 +254,19 @@ async def test_what_came_before_the_run_is_not_read_again(gateways: list[Gateway
     assert shown == "".join(f"word {number} " for number in range(50))
     # Its start, its text in one frame, its end.
     assert await gateways[1].metric("messages_delivered_total") - before == 3
+
+
+async def test_a_connection_serves_one_answer_after_the_other(gateways: list[Gateway]) -> None:
+    """Only a broken one ends its connection."""
+    async with StreamedRun(gateways[0], "kept", "r1") as stream:
+        await stream.write(b"Again and again.")
+        await stream.finish()
+    async with CuttingProxy(gateways[1].url, None, None) as proxy, aiohttp.ClientSession() as http:
+        texts = []
+        for _ in range(3):
+            async with http.get(events_url(proxy.url, "kept", "ai-sdk")) as response:
+                texts.append(text_of(await Events(response).all()))
+        accepted = proxy.accepted
+
+    assert texts == ["Again and again."] * 3
+    assert accepted == 1
