@@ -8,6 +8,8 @@ import type { Platform } from "./platform.js";
 
 /** `refusal`: the gateway's own error, as its JSON says. `status` 0: no answer, or none of ours. */
 export interface Reply {
+  /** Somebody answered, if only a proxy. */
+  readonly isAnswered: boolean;
   readonly status: number;
   readonly body: JsonObject;
   readonly refusal: { readonly code: string; readonly message: string; readonly details: JsonObject } | null;
@@ -45,7 +47,7 @@ export async function ask(platform: Platform, request: Request): Promise<Reply> 
   }
 }
 
-const NO_REPLY: Reply = { status: 0, body: {}, refusal: null, afterMs: null };
+const NO_REPLY: Reply = { isAnswered: false, status: 0, body: {}, refusal: null, afterMs: null };
 
 export function requestInit(token: string | null, signal: AbortSignal, accept = "application/json"): RequestInit {
   const headers: Record<string, string> = { Accept: accept };
@@ -61,8 +63,9 @@ export async function readReply(response: Response): Promise<Reply> {
   const isOurs = response.ok ? Object.keys(body).length > 0 : code !== "";
   // A proxy that is asked too much may say so for the gateway.
   const afterMs = response.status === 429 || response.status === 503 ? retryAfterMs(response) : null;
-  if (!isOurs) return { ...NO_REPLY, afterMs };
+  if (!isOurs) return { ...NO_REPLY, isAnswered: true, afterMs };
   return {
+    isAnswered: true,
     status: response.status,
     body,
     refusal: response.ok ? null : { code, message: textOf(error.message), details: objectOf(error.details) },

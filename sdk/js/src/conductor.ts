@@ -56,6 +56,8 @@ export class Conductor {
   private _replaceAt = Infinity;
   private _slotAt = 0;
   private _climbAt = Infinity;
+  /** By what we were live last. */
+  private _liveName: ChannelName | null = null;
   private _isBusy = false;
   private _isAttempting = false;
   private _isOffline: boolean;
@@ -148,7 +150,9 @@ export class Conductor {
     this._isBusy = false;
     this._credentials.accepted(connection.token);
     if (connection.name !== this._ladder.channel) this._ladder.moveTo(connection.name);
-    if (old?.name !== connection.name) this._planClimb(this._ladder.climbDelayMs());
+    // A connection that keeps breaking must not put off the climb for ever.
+    if (this._liveName !== connection.name) this._planClimb(this._ladder.climbDelayMs());
+    this._liveName = connection.name;
     if (old !== null) this._overlap.letGo(old);
     this._cause = "";
     this._showState();
@@ -185,7 +189,7 @@ export class Conductor {
     this._noteHealth(connection);
     this._turn += 1;
     this.current = null;
-    this._climbAt = this._replaceAt = Infinity;
+    this._replaceAt = Infinity;
     this._lastId = isClosedByServer(ending) ? null : connection.id;
     this._sink.lost();
     if (this._isAttempting) this._heldEnding = ending;
@@ -215,7 +219,7 @@ export class Conductor {
       connection = this._opening = new Connection(platform, settings, this._sink, onEnd, name, base, token);
       const query = this._query(name);
       ending = await connection.open({ base, settings, query, token });
-      if (ending?.kind === "broken" && name === "websocket" && connection.failedToOpen && !this._isClosed) {
+      if (ending?.kind === "broken" && !connection.isAnswered && !this._isClosed) {
         const later = await loadLater().catch(() => null);
         if (later !== null) ending = await later.explained(platform, settings, connection, query, ending);
       }
@@ -252,7 +256,7 @@ export class Conductor {
     this._cause = causeOf(ending);
     const verdict = judge(ending);
     if (isTooBig(ending)) this._sink.tooBig();
-    if (ending.kind === "broken" && connection?.isProven === false) this._ladder.failed();
+    if (ending.kind === "broken" && connection?.isAnswered && !connection.isProven) this._ladder.failed();
     if (verdict.kind === "final") return this._finish(verdict.error);
     if (verdict.kind === "new_token") {
       const error = this._credentials.refused(connection?.token ?? null, this._cause);

@@ -40,11 +40,12 @@ export class Connection implements ChannelSink, Source {
   isWelcome = false;
   /** Something beside the welcome was heard on it. */
   isProven = false;
+  /** Somebody was there: its transport was opened, or the gateway could be asked why it was not. */
+  isAnswered = false;
   isOver = false;
   welcomedAt = 0;
   private _channel: Channel | null = null;
   private _pulse: Pulse | null = null;
-  private _wasOpen = false;
   private _settle: (ending: Ending | null) => void = () => undefined;
 
   constructor(
@@ -58,7 +59,7 @@ export class Connection implements ChannelSink, Source {
     readonly token: string | null,
   ) {}
 
-  /** Null when it is welcome; else how it ended before. `wasOpen` false: the transport gave no reason. */
+  /** Null when it is welcome; else how it ended before. */
   open(request: ChannelRequest): Promise<Ending | null> {
     return new Promise((resolve) => {
       const cancel = this._platform.after(request.settings.timing.connectTimeout, () =>
@@ -83,10 +84,6 @@ export class Connection implements ChannelSink, Source {
   }
 
   private readonly _openFailed = () => this._end(broken("could not be opened"));
-
-  get failedToOpen(): boolean {
-    return !this._wasOpen;
-  }
 
   get isDuplex(): boolean {
     return this.name === "websocket";
@@ -122,7 +119,7 @@ export class Connection implements ChannelSink, Source {
   // ---- what its channel says ---------------------------------------------------------------------------------------
 
   opened(): void {
-    this._wasOpen = true;
+    this.isAnswered = true;
   }
 
   heard(): void {

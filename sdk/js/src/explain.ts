@@ -7,15 +7,21 @@ import { type Query, sessionUrl } from "./http.js";
 import type { Settings } from "./options.js";
 import type { Platform } from "./platform.js";
 
-/** A browser is not told why an upgrade failed: the same URL without it says so. */
+/**
+ * An attempt whose transport was never there: the same URL without an upgrade says why (a browser is not told), or that
+ * somebody answers at all, which is noted on the connection.
+ */
 export async function explained(
   platform: Platform,
   { session, timing }: Settings,
-  { url: base, token }: Connection,
+  connection: Connection,
   query: Query,
   ending: Ending,
 ): Promise<Ending> {
+  const { url: base, token } = connection;
   const url = sessionUrl(base, session, "ws", query);
-  const told = endingOf(await ask(platform, { url, token, timeoutMs: timing.connectTimeout }));
+  const reply = await ask(platform, { url, token, timeoutMs: timing.connectTimeout });
+  connection.isAnswered = reply.isAnswered;
+  const told = endingOf(reply);
   return told.kind === "broken" ? ending : told;
 }

@@ -231,6 +231,21 @@ describe("the ladder", () => {
     expect(reader.texts).toEqual(["one ", "two"]);
   });
 
+  it("is not gone down while nobody answers at all: an outage says nothing about WebSockets", async () => {
+    const stage = new Stage();
+    stage.gateway.onSocket = (socket) => socket.end();
+    stage.gateway.onRequest = () => {
+      throw new TypeError("fetch failed");
+    };
+    const session = stage.connect();
+    await stage.clock.advance(60_000);
+    stage.gateway.onSocket = (socket) => socket.welcome();
+    await stage.clock.advance(30_000);
+
+    expect(session.channel).toBe("websocket");
+    expect(new Set(stage.gateway.requests.map(({ url }) => url.pathname))).toEqual(new Set(["/v1/sessions/chat/ws"]));
+  });
+
   it("stays on SSE when a climb fails, and is not disturbed by it", async () => {
     const stage = new Stage();
     blocked(stage);
