@@ -66,7 +66,7 @@ class QueueFullError(RelayError):
 
 
 class ConflictError(RelayError):
-    """Another message was accepted under this input number."""
+    """Somebody else was first: under this input number, in this run, or with this ask."""
 
     default_code = "conflict"
 

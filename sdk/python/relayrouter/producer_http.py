@@ -14,7 +14,7 @@ from yarl import URL
 from relayrouter.backoff import Backoff
 from relayrouter.credentials import Credentials, TokenUnavailable
 from relayrouter.endings import error_of, refusal
-from relayrouter.errors import RelayError
+from relayrouter.errors import ConflictError, RelayError
 from relayrouter.http import TRANSPORT_ERRORS, Answer, read_answer
 from relayrouter.options import TokenSource
 from relayrouter.producer_lines import line_of
@@ -75,6 +75,8 @@ class Reply:
 
     def to_error(self) -> RelayError:
         """The typed error of an answer that is final."""
+        if self.code in ("conflict", "fenced"):
+            return ConflictError(self.message, code=self.code, status=self.status, details=self.details)
         return refusal(self.status, self.error or {"code": "refused", "message": self.cause})
 
 

@@ -270,7 +270,7 @@ async def test_an_own_registration_that_takes_effect_late_is_no_stranger() -> No
     [
         (saying(400, "bad_request"), RefusedError),
         (saying(401, "unauthenticated"), AuthError),
-        (saying(409, "conflict", reason="has_writer"), RefusedError),
+        (saying(409, "conflict", reason="has_writer"), ConflictError),
         (saying(409, "expected", expected=9), ProtocolError),
     ],
 )
