@@ -3,17 +3,20 @@
 import asyncio
 import json
 import urllib.request
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote
 
-from playwright.async_api import CDPSession, Page
+from playwright.async_api import CDPSession, Error, Page
 
 WITHIN_SECONDS = 40
-POLL_MS = 50
-SHOWN_CHARACTERS = 150
-"""Of a run, then it is in its middle: it has some thousand."""
+POLL_SECONDS = 0.05
+MIDDLE_CHARACTERS = (150, 1_200)
+"""With so many on the screen a run of the demo goes on for seconds."""
+BETWEEN_PAGES = ("context was destroyed", "Cannot find context", "demo is not defined")
+DESCRIPTION = "JSON.stringify([root?.dataset, [...(root?.querySelectorAll('article') ?? [])].map((it) => it.dataset)])"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,46 +40,50 @@ class DemoSite:
 
     def _request(self, path: str, body: bytes | None) -> bytes:
         try:
-            with urllib.request.urlopen(self.url + path, data=body, timeout=WITHIN_SECONDS) as answer:  # noqa: S310
+            with urllib.request.urlopen(self.url + path, data=body, timeout=WITHIN_SECONDS) as answer:
                 data: bytes = answer.read()
                 return data
         except HTTPError as exc:
             raise AssertionError(f"{path}: {exc.code}") from exc
 
 
-class Tab:
+def _equal_up_to(one: str, other: str) -> int:
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+class DemoTab(ABC):
     """`root` in its conditions is the panel of this browser, `demo` the object behind it."""
 
-    def __init__(self, page: Page, site: DemoSite) -> None:
-        self.page = page
+    def __init__(self, site: DemoSite) -> None:
         self.site = site
         self.errors: list[str] = []
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
 
-    async def goto(self) -> None:
-        await self.page.goto(self.site.url)
-        await self.until("window.demo")
-
-    async def until(self, condition: str, seconds: float = WITHIN_SECONDS) -> None:
-        script = f"() => {{ const root = document.getElementById('own'); return {condition}; }}"
-        await self.page.wait_for_function(script, timeout=seconds * 1000, polling=POLL_MS)
+    @abstractmethod
+    async def evaluate(self, expression: str) -> Any:
+        """Its value. None while the page is being loaded."""
 
     async def value(self, expression: str) -> Any:
-        return await self.page.evaluate(
-            f"(() => {{ const root = document.getElementById('own'); return {expression}; }})()"
-        )
+        return await self.evaluate(f"(() => {{ const root = document.getElementById('own'); return {expression}; }})()")
 
-    async def devtools(self) -> CDPSession:
-        return await self.page.context.new_cdp_session(self.page)
+    async def until(self, condition: str, seconds: float = WITHIN_SECONDS) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                while not await self.value(condition):
+                    await asyncio.sleep(POLL_SECONDS)
+        except TimeoutError:
+            raise AssertionError(f"it did not become so: {condition}; {await self.value(DESCRIPTION)}") from None
 
     # ---- what it shows -----------------------------------------------------------------------------------------
 
     async def in_a_run(self) -> str:
         """Wait for the middle of a run; its name."""
-        middle = f"demo.openRun?.text.textContent.length > {SHOWN_CHARACTERS} && root.dataset.state === 'live'"
-        await self.until(middle)
-        run = await self.value("demo.openRun?.run")
-        return str(run) if run else await self.in_a_run()
+        least, most = MIDDLE_CHARACTERS
+        shown = "window.demo?.openRun?.text.textContent.length"
+        middle = f"{shown} > {least} && {shown} < {most} && root.dataset.state === 'live'"
+        async with asyncio.timeout(WITHIN_SECONDS):
+            while not (run := await self.value(f"{middle} ? demo.openRun.run : ''")):
+                await asyncio.sleep(POLL_SECONDS)
+        return str(run)
 
     async def text(self, run: str) -> str:
         return str(await self.value(f"root.querySelector('article[data-run=\"{run}\"] .delta').textContent"))
@@ -90,10 +97,13 @@ class Tab:
     async def shows_the_source_of(self, run: str) -> None:
         """To its end, character by character; the page's own verdicts agree."""
         reason = await self.ended(run)
-        source = await self.site.source(run)
-        assert (reason, await self.text(run)) == ("complete", source["text"])
-        verdicts = await self.value(f"({{...root.querySelector('article[data-run=\"{run}\"]').dataset}})")
-        assert (verdicts["equal"], verdicts["digest"]) == ("true", "true")
+        source, shown = (await self.site.source(run))["text"], await self.text(run)
+        said = await self.value(f"({{...root.querySelector('article[data-run=\"{run}\"]').dataset}})")
+        assert reason == "complete", said
+        assert shown == source, (
+            f"{len(shown)} of {len(source)} characters, equal up to {_equal_up_to(shown, source)}: {said}"
+        )
+        assert (said["equal"], said["digest"]) == ("true", "true"), said
         assert self.errors == []
 
     # ---- what happened to its connection -----------------------------------------------------------------------
@@ -120,4 +130,28 @@ class Tab:
         await self.until("window.states.some(({state}) => state !== 'live') && window.states.at(-1).state === 'live'")
 
 
-__all__ = ["WITHIN_SECONDS", "DemoSite", "Tab"]
+class Tab(DemoTab):
+    """One of playwright's."""
+
+    def __init__(self, page: Page, site: DemoSite) -> None:
+        super().__init__(site)
+        self.page = page
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    async def goto(self) -> None:
+        await self.page.goto(self.site.url)
+        await self.until("window.demo")
+
+    async def evaluate(self, expression: str) -> Any:
+        try:
+            return await self.page.evaluate(expression)
+        except Error as exc:
+            if any(words in str(exc) for words in BETWEEN_PAGES):
+                return None
+            raise
+
+    async def devtools(self) -> CDPSession:
+        return await self.page.context.new_cdp_session(self.page)
+
+
+__all__ = ["WITHIN_SECONDS", "DemoSite", "DemoTab", "Tab"]

@@ -3,9 +3,6 @@
 Covers A5, A13, A14, A19, B5.
 """
 
-import asyncio
-import time
-
 import pytest
 
 from tests.browser.conftest import OpenTab
@@ -13,7 +10,6 @@ from tests.browser.tab import DemoSite, Tab
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(150)]
 
-FREEZE_SECONDS = 60
 SLOW_3G = {"offline": False, "latency": 400, "downloadThroughput": 50_000, "uploadThroughput": 50_000}
 
 
@@ -188,23 +184,3 @@ async def test_approval_from_the_page_reaches_the_agent(open_tab: OpenTab, site:
     await tab.page.locator("#own .text .ask .outcome", has_text=await tab.client()).first.wait_for()
     await tab.page.locator("#inbox li", has_text=await tab.client()).first.wait_for()
     await tab.shows_the_source_of(run)
-
-
-async def test_frozen_for_a_minute(open_tab: OpenTab, site: DemoSite) -> None:
-    """The browser stops the page's timers and handlers; the gateway gives it up meanwhile."""
-    tab = await open_tab()
-    run = await tab.in_a_run()
-    devtools = await tab.devtools()
-    await tab.value("(window.ticks = 0, setInterval(() => { window.ticks += 1; }, 100), 0)")
-    await tab.watch_states()
-
-    began = time.monotonic()
-    await devtools.send("Page.setWebLifecycleState", {"state": "frozen"})
-    await asyncio.sleep(FREEZE_SECONDS)
-    await devtools.send("Page.setWebLifecycleState", {"state": "active"})
-
-    ticks = await tab.value("window.ticks")
-    assert ticks < 10 * (time.monotonic() - began) / 2, "it was frozen"
-    await tab.reconnected()
-    await tab.shows_the_source_of(run)
-    await tab.shows_the_source_of(await tab.in_a_run())

@@ -1,10 +1,12 @@
 // The panel of this browser: a session of the JavaScript SDK, its texts by the SDK's render helper, its place in sessionStorage.
 import { connect, renderText, sessionStorageStore } from "./relayrouter.js";
 
-const RUNS_SHOWN = 6;
-const LINES_SHOWN = 24;
+const RUNS_SHOWN = 14; // no more than the session keeps the texts of
+const LINES_SHOWN = 80;
 const NEAR_END_PX = 40;
-const SCREEN_SETTLES_MS = 5000;
+// A text may still be fetched again over a slow line.
+const SETTLES_MS = 20_000;
+const SETTLES_LOOK_MS = 50;
 const LOOK_MS = 1000;
 const TIMING = { backoffBase: 500, climbAfter: 8_000, connectTimeout: 6_000 };
 const CHANNEL_NAMES = { websocket: "WebSocket", sse: "SSE", poll: "long poll" };
@@ -43,17 +45,18 @@ class ShownRun {
   // The verdict is about what is on the screen, not about what the session has.
   async end({ reason, bytes }) {
     this.isEnded = true;
-    const source = await fetch(`source/${encodeURIComponent(this.run)}`).then((answer) => (answer.ok ? answer.json() : null)).catch(() => null);
+    const answer = await fetch(`source/${encodeURIComponent(this.run)}`).catch(() => null);
+    const source = answer?.ok ? (await answer.json()).text : null;
     const isWhole = reason === "complete";
-    const isEqual = () => source !== null && (isWhole ? this.text.textContent === source.text : source.text.startsWith(this.text.textContent));
-    const until = performance.now() + SCREEN_SETTLES_MS;
-    while (!isEqual() && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 100));
-    const screen = isEqual() ? (isWhole ? "screen equals source" : "equal so far") : "screen differs from source";
-    const digest = !isWhole || this.digest === null ? "" : this.digest.ok ? (this.digest.healed ? ", digest equal (healed)" : ", digest equal") : ", digest NOT EQUAL";
-    this.foot.replaceChildren(line(`end ${isEqual() && this.digest?.ok !== false ? "good" : "bad"}`, `${this.run}: ${reason}, ${bytes} bytes, ${screen}${digest}`));
-    this.element.dataset.reason = reason;
-    this.element.dataset.equal = String(isEqual());
-    this.element.dataset.digest = this.digest === null ? "none" : String(this.digest.ok);
+    const isEqual = () => source !== null && (isWhole ? this.text.textContent === source : source.startsWith(this.text.textContent));
+    const isSettled = () => isEqual() && (!isWhole || this.digest !== null);
+    const until = performance.now() + SETTLES_MS;
+    while (!isSettled() && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, SETTLES_LOOK_MS));
+    const isGood = isEqual() && (!isWhole || this.digest?.ok !== false);
+    const screen = !isEqual() ? "screen differs from source" : isWhole ? "screen equals source" : "equal so far";
+    const digest = !isWhole || this.digest === null ? "" : `, digest ${this.digest.ok ? "equal" : "NOT EQUAL"}${this.digest.healed ? " (healed)" : ""}`;
+    this.foot.replaceChildren(line(`end ${isGood ? "good" : "bad"}`, `${this.run}: ${reason}, ${bytes} bytes, ${screen}${digest}`));
+    Object.assign(this.element.dataset, { reason, equal: isEqual(), digest: this.digest?.ok ?? "none" });
   }
 }
 
@@ -148,6 +151,7 @@ export class OwnPanel {
       this.append(shown.element);
       for (const [name, old] of [...this.runs].slice(0, -RUNS_SHOWN)) {
         old.leave();
+        old.element.remove();
         this.runs.delete(name);
       }
     }
