@@ -229,6 +229,7 @@ export class Conductor {
     this._overlap.release();
     if (this._isClosed) connection?.close();
     else if (ending !== null) this._failed(connection, ending, isClimb);
+    else if (this._heldEnding !== null) this._failed(connection, this._heldEnding, false); // welcome, and over at once
   }
 
   private _query(name: ChannelName): Query {

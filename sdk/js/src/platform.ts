@@ -15,6 +15,14 @@ export interface SocketLike {
 }
 export type SocketConstructor = new (url: string, protocols: string[]) => SocketLike;
 
+/** As much of an EventSource as is used. */
+export interface EventSourceLike {
+  onerror: ((event: never) => void) | null;
+  addEventListener(name: string, listener: (event: { data: string }) => void): void;
+  close(): void;
+}
+export type EventSourceConstructor = new (url: string) => EventSourceLike;
+
 export type FetchLike = (url: string, init: RequestInit) => Promise<Response>;
 
 /** `restored`: out of the back-forward cache. `leaving`: the page may be gone after this event. */
@@ -33,6 +41,8 @@ export interface Platform {
   sha256(data: Uint8Array): Promise<string>;
   readonly WebSocket: SocketConstructor | null;
   readonly fetch: FetchLike | null;
+  /** Where fetch cannot stream; else absent. */
+  readonly EventSource?: EventSourceConstructor | null;
   isOnline(): boolean;
   /** Returns how to stop listening. */
   onPage(listener: (event: PageEvent) => void): () => void;
@@ -43,6 +53,8 @@ export interface Platform {
 type Scope = {
   WebSocket?: SocketConstructor;
   fetch?: FetchLike;
+  EventSource?: EventSourceConstructor;
+  ReadableStream?: unknown;
   addEventListener?: (name: string, fn: (event: { persisted?: boolean }) => void) => void;
   removeEventListener?: (name: string, fn: (event: { persisted?: boolean }) => void) => void;
   document?: Document;
@@ -66,6 +78,7 @@ export function defaultPlatform(): Platform {
       return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", data as BufferSource)));
     },
     WebSocket: scope.WebSocket ?? null,
+    EventSource: scope.ReadableStream ? null : (scope.EventSource ?? null),
     fetch: scope.fetch ? (url, init) => fetch(url, init) : null,
     isOnline: () => scope.navigator?.onLine !== false,
     onPage: (listener) => listenToPage(scope, listener),

@@ -3,6 +3,7 @@
 import { endingOf, readReply, requestInit } from "./ask.js";
 import type { Channel, ChannelRequest, ChannelSink } from "./channel.js";
 import { broken, NO_GATEWAY } from "./endings.js";
+import { openEventSource } from "./event_source.js";
 import { sessionUrl } from "./http.js";
 import { BadFrame, numberOf, objectOf, readJson, textOf } from "./messages.js";
 import type { Platform } from "./platform.js";
@@ -62,6 +63,7 @@ export class EventParser {
 }
 
 export function openSse(platform: Platform, request: ChannelRequest, sink: ChannelSink): Channel {
+  if (platform.EventSource) return openEventSource(platform, platform.EventSource, request, sink);
   const stop = new AbortController();
   void read(platform, request, sink, stop.signal).then((ending) => {
     if (!stop.signal.aborted && ending !== null) sink.ended(ending);

@@ -277,3 +277,20 @@ describe("the ladder", () => {
     expect(["waiting", "connecting"]).toContain(session.state);
   });
 });
+
+describe("a stream", () => {
+  it("that says welcome and goodbye in one breath is over once", async () => {
+    const stage = new Stage();
+    stage.gateway.onRequest = ({ signal }) => {
+      const stream = new PlayedStream(signal);
+      const payload = { kind: "welcome", connection: "s", cursor: "e.f.0", input_seq: 0 };
+      const welcome = `data: ${JSON.stringify({ type: "control", payload })}\n\n`;
+      stream.write(`${welcome}event: close\ndata: {"code":1011,"reason":"fault"}\n\n`);
+      return stream.response;
+    };
+    stage.connect({ channel: "sse" });
+    await stage.clock.advance(120_000);
+
+    expect(stage.gateway.requests.length).toBeLessThanOrEqual(20);
+  });
+});
