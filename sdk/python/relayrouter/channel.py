@@ -17,6 +17,9 @@ from relayrouter.states import ChannelKind
 Start = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 """Starts a task of the session's owner."""
 
+TICK_SECONDS = 0.001
+"""What is due within it is due now: clocks and timers do not agree to the last digit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
@@ -100,4 +103,4 @@ class Channel(ABC):
         """It is dead to us: nothing of it is waited for. Idempotent."""
 
 
-__all__ = ["Channel", "Circumstances", "Start"]
+__all__ = ["TICK_SECONDS", "Channel", "Circumstances", "Start"]

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from relayrouter.attempts import Attempts
 from relayrouter.backoff import Backoff
-from relayrouter.channel import Circumstances
+from relayrouter.channel import TICK_SECONDS, Circumstances
 from relayrouter.close_codes import SUPERSEDED
 from relayrouter.credentials import Credentials
 from relayrouter.endings import After, Ending, broken
@@ -188,14 +188,14 @@ class Connector:
         """Channels to try beside the current one, in this order."""
         if not self._is_online:
             return ()
-        if self._slot_at is not None and now >= self._slot_at:
+        if self._slot_at is not None and now + TICK_SECONDS >= self._slot_at:
             self._slot_at = None
             self._attempts.turn()
             return (self._ladder.rung,)
         if self._is_move_wanted:
             self._is_move_wanted = False
             return (self._ladder.rung,)
-        if self._climb_at is not None and now >= self._climb_at:
+        if self._climb_at is not None and now + TICK_SECONDS >= self._climb_at:
             return self._ladder.above
         return ()
 
@@ -322,7 +322,7 @@ class Connector:
         """Cut short by `online`, and by a probe where the server did not ask us to wait."""
         until = self._clock() + seconds
         self._is_impatient = False
-        while (left := until - self._clock()) > 0 and self._is_online:
+        while (left := until - self._clock()) > TICK_SECONDS and self._is_online:
             self._wake.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):

@@ -16,6 +16,7 @@ from relayrouter.place import Step
 from relayrouter.segments import can_join, ends_sentence, join
 
 _OVERHEAD_BYTES: Final = 128
+_TICK_SECONDS: Final = 0.001
 
 
 @dataclass(slots=True, eq=False)
@@ -145,7 +146,7 @@ class Handover:
         left = first.received_at + self._join_after_seconds - self._clock()
         if complete:
             return complete, None
-        if is_followed or self._over is not None or left <= 0:
+        if is_followed or self._over is not None or left <= _TICK_SECONDS:
             return count, None
         return 0, left
 

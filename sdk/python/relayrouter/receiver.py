@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from relayrouter.channel import TICK_SECONDS
 from relayrouter.cursor import Cursor
 from relayrouter.handover import Handover
 from relayrouter.history import pages
@@ -61,7 +62,7 @@ class Receiver:
         try:
             while (since := self.place.hole_since) is not None:
                 wait = since + self._reorder_seconds - self._clock()
-                if wait > 0:
+                if wait > TICK_SECONDS:
                     await asyncio.sleep(wait)
                     continue
                 if not await self._ask_history():
