@@ -227,8 +227,8 @@ export class Conductor {
     this._isAttempting = false;
     this._opening = null;
     this._overlap.release();
-    if (this._isClosed) connection?.close();
-    else if (ending !== null) this._failed(connection, ending, isClimb);
+    if (this._isClosed) return;
+    if (ending !== null) this._failed(connection, ending, isClimb);
     else if (this._heldEnding !== null) this._failed(connection, this._heldEnding, false); // welcome, and over at once
   }
 

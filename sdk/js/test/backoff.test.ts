@@ -7,7 +7,10 @@ describe("Backoff", () => {
     const backoff = new Backoff(1_000, 30_000, seeded(5));
 
     const delays = Array.from({ length: 5_000 }, () => backoff.nextDelayMs());
+    const eager = new Backoff(0, 30_000, () => 1);
+    const zeroes = Array.from({ length: 5_000 }, () => eager.nextDelayMs());
 
+    expect(Math.max(...zeroes)).toBe(0);
     expect(delays.every((delay) => Number.isFinite(delay) && delay >= 0 && delay <= 30_000)).toBe(true);
     expect(Math.max(...delays.slice(20))).toBeGreaterThan(20_000);
   });

@@ -76,6 +76,29 @@ describe("liveness", () => {
     expect([stage.gateway.sockets.length, session.state]).toEqual([1, "live"]);
   });
 
+  it("a frozen page does not take its own silence for the server's", async () => {
+    const stage = new Stage();
+    const session = await stage.live();
+    const { socket } = stage.gateway;
+    socket.isDead = true;
+    session.probe();
+    await stage.clock.sleep(60_000);
+    socket.isDead = false;
+    await stage.clock.advance(100);
+
+    expect([stage.gateway.sockets.length, session.state]).toEqual([1, "live"]);
+    expect(socket.controls("ping").length).toBeGreaterThan(0);
+  });
+
+  it("a socket that is let go has no handlers left", async () => {
+    const stage = new Stage();
+    const session = await stage.live();
+    const { socket } = stage.gateway;
+    await session.close();
+
+    expect([socket.onopen, socket.onmessage, socket.onclose]).toEqual([null, null, null]);
+  });
+
   it("a clock that only jumped asks as well", async () => {
     const stage = new Stage();
     await stage.live();
