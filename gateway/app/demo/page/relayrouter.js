@@ -15,23 +15,6 @@ var __export = (target, all) => {
 };
 
 // src/errors.ts
-function refusalOf(code, message) {
-  switch (code) {
-    case "unauthenticated":
-      return new AuthError(message);
-    case "forbidden":
-      return new ForbiddenError(message);
-    case "not_found":
-    case "gone":
-      return new NotFoundError(message, code);
-    case "too_large":
-      return new TooLargeError(message);
-    case "conflict":
-      return new ConflictError(message);
-    default:
-      return new RefusedError(code, message);
-  }
-}
 var RelayError, AuthError, ForbiddenError, NotFoundError, SupersededError, TooLargeError, QueueFullError, ConflictError, RefusedError, ClosedError, ProtocolError;
 var init_errors = __esm({
   "src/errors.ts"() {
@@ -206,28 +189,6 @@ var init_close_codes = __esm({
 });
 
 // src/endings.ts
-function endingOf(reply) {
-  const { status, refusal, afterMs } = reply;
-  if (refusal === null) {
-    return afterMs === null ? broken(NO_GATEWAY) : { kind: "busy", reason: "busy", afterMs };
-  }
-  const reason = refusal.message || refusal.code;
-  switch (status) {
-    case 401:
-      return { kind: "closed", code: UNAUTHENTICATED, reason };
-    case 403:
-      return { kind: "closed", code: 4403, reason };
-    case 404:
-    case 410:
-      return { kind: "closed", code: 4404, reason };
-    case 429:
-    case 503:
-      return { kind: "busy", reason, afterMs };
-    default:
-      if (status >= 500 || status === 408 || status === 425) return { kind: "closed", code: 1011, reason };
-      return { kind: "error", error: new RefusedError(refusal.code, reason) };
-  }
-}
 function judge(ending) {
   switch (ending.kind) {
     case "error":
@@ -336,11 +297,7 @@ var init_messages = __esm({
   }
 });
 
-// src/http.ts
-function sessionUrl(base, session, what, query = {}) {
-  const text = new URLSearchParams(query).toString();
-  return `${base}/v1/sessions/${encodeURIComponent(session)}/${what}${text && `?${text}`}`;
-}
+// src/ask.ts
 async function ask(platform, request) {
   const deadline = new AbortController();
   const cancel = platform.after(request.timeoutMs, () => deadline.abort());
@@ -373,8 +330,9 @@ async function readReply(response) {
   const code = textOf(error.code);
   const isOurs = response.ok ? Object.keys(body).length > 0 : code !== "";
   const afterMs = response.status === 429 || response.status === 503 ? retryAfterMs(response) : null;
-  if (!isOurs) return { ...NO_REPLY, afterMs };
+  if (!isOurs) return { ...NO_REPLY, isAnswered: true, afterMs };
   return {
+    isAnswered: true,
     status: response.status,
     body,
     refusal: response.ok ? null : { code, message: textOf(error.message), details: objectOf(error.details) },
@@ -385,13 +343,67 @@ function retryAfterMs(response) {
   const value = response.headers.get("Retry-After");
   return value !== null && /^\d+(\.\d+)?$/.test(value) ? Number(value) * 1e3 : null;
 }
-var socketUrl, NO_REPLY;
+function endingOf(reply) {
+  const { status, refusal, afterMs } = reply;
+  if (refusal === null) {
+    return afterMs === null ? broken(NO_GATEWAY) : { kind: "busy", reason: "busy", afterMs };
+  }
+  const reason = refusal.message || refusal.code;
+  switch (status) {
+    case 401:
+      return { kind: "closed", code: UNAUTHENTICATED, reason };
+    case 403:
+      return { kind: "closed", code: 4403, reason };
+    case 404:
+    case 410:
+      return { kind: "closed", code: 4404, reason };
+    case 429:
+    case 503:
+      return { kind: "busy", reason, afterMs };
+    default:
+      if (status >= 500 || status === 408 || status === 425) return { kind: "closed", code: 1011, reason };
+      return { kind: "error", error: new RefusedError(refusal.code, reason) };
+  }
+}
+var NO_REPLY;
+var init_ask = __esm({
+  "src/ask.ts"() {
+    "use strict";
+    init_close_codes();
+    init_endings();
+    init_errors();
+    init_messages();
+    NO_REPLY = { isAnswered: false, status: 0, body: {}, refusal: null, afterMs: null };
+  }
+});
+
+// src/http.ts
+function sessionUrl(base, session, what, query = {}) {
+  const text = new URLSearchParams(query).toString();
+  return `${base}/v1/sessions/${encodeURIComponent(session)}/${what}${text && `?${text}`}`;
+}
+var socketUrl;
 var init_http = __esm({
   "src/http.ts"() {
     "use strict";
-    init_messages();
     socketUrl = (base, session, query) => sessionUrl(base, session, "ws", query).replace(/^http/, "ws");
-    NO_REPLY = { status: 0, body: {}, refusal: null, afterMs: null };
+  }
+});
+
+// src/explain.ts
+async function explained(platform, { session, timing }, connection, query, ending) {
+  const { url: base, token } = connection;
+  const url = sessionUrl(base, session, "ws", query);
+  const reply = await ask(platform, { url, token, timeoutMs: timing.connectTimeout });
+  connection.isAnswered = reply.isAnswered;
+  const told = endingOf(reply);
+  return told.kind === "broken" ? ending : told;
+}
+var init_explain = __esm({
+  "src/explain.ts"() {
+    "use strict";
+    init_ask();
+    init_http();
   }
 });
 
@@ -450,6 +462,7 @@ var FIRST_WAIT_SECONDS, LIMIT, LEAST_MS, pause;
 var init_poll = __esm({
   "src/poll.ts"() {
     "use strict";
+    init_ask();
     init_endings();
     init_http();
     init_messages();
@@ -495,6 +508,7 @@ var LIMIT2, MAX_PAGES;
 var init_history = __esm({
   "src/history.ts"() {
     "use strict";
+    init_ask();
     init_http();
     LIMIT2 = "1000";
     MAX_PAGES = 20;
@@ -792,16 +806,42 @@ var init_recovery = __esm({
   }
 });
 
+// src/refusal.ts
+function refusalOf(code, message) {
+  switch (code) {
+    case "unauthenticated":
+      return new AuthError(message);
+    case "forbidden":
+      return new ForbiddenError(message);
+    case "not_found":
+    case "gone":
+      return new NotFoundError(message, code);
+    case "too_large":
+      return new TooLargeError(message);
+    case "conflict":
+      return new ConflictError(message);
+    default:
+      return new RefusedError(code, message);
+  }
+}
+var init_refusal = __esm({
+  "src/refusal.ts"() {
+    "use strict";
+    init_errors();
+  }
+});
+
 // src/input_queue.ts
 function entryOf(payload, seq = null) {
-  return { seq, payload, bytes: utf8Length(JSON.stringify(payload)), isSent: false, resolve: none, reject: none };
+  return { seq, payload, bytes: utf8Length(JSON.stringify(payload)), isSent: false, resolve: none2, reject: none2 };
 }
-var WINDOW, RETRY_MS, DEFAULT_LIMIT_BYTES, InputQueue, none;
+var WINDOW, RETRY_MS, DEFAULT_LIMIT_BYTES, InputQueue, none2;
 var init_input_queue = __esm({
   "src/input_queue.ts"() {
     "use strict";
     init_errors();
     init_messages();
+    init_refusal();
     init_texts();
     WINDOW = 16;
     RETRY_MS = 500;
@@ -838,7 +878,7 @@ var init_input_queue = __esm({
         const problem = this._problemOf(entry);
         if (problem !== null) return Promise.reject(problem);
         const promise = new Promise((resolve, reject) => Object.assign(entry, { resolve, reject }));
-        promise.catch(none);
+        promise.catch(none2);
         this._entries.push(entry);
         this._bytes += entry.bytes;
         this._tell(entry, "queued");
@@ -991,7 +1031,7 @@ var init_input_queue = __esm({
         this._cancelPause = null;
       }
     };
-    none = () => void 0;
+    none2 = () => void 0;
   }
 });
 
@@ -1002,6 +1042,7 @@ var init_requests = __esm({
     "use strict";
     init_errors();
     init_messages();
+    init_refusal();
     MAX_PENDING = 64;
     RETRY_MS2 = 500;
     ID_BYTES = 8;
@@ -1096,6 +1137,7 @@ var Uplink, RETRYABLE;
 var init_uplink = __esm({
   "src/uplink.ts"() {
     "use strict";
+    init_ask();
     init_http();
     init_messages();
     Uplink = class {
@@ -1185,8 +1227,78 @@ var init_speech = __esm({
   }
 });
 
+// src/event_source.ts
+function openEventSource(platform, EventSource, request, sink) {
+  let source = null;
+  let isOver = false;
+  const close = () => {
+    isOver = true;
+    source?.close();
+  };
+  const end = (...ending) => {
+    if (isOver) return;
+    close();
+    sink.ended(...ending);
+  };
+  const take = (data) => {
+    if (isOver) return;
+    sink.heard();
+    try {
+      sink.frame(readJson(data), data.length);
+    } catch (error) {
+      if (!(error instanceof BadFrame)) throw error;
+      end(broken(error.message));
+    }
+  };
+  const open = (ticket) => {
+    if (isOver) return;
+    const query = { ...request.query, sdk: "1", ...ticket !== null && { ticket } };
+    source = new EventSource(sessionUrl(request.base, request.settings.session, "events", query));
+    source.onerror = () => end(broken("the connection broke"));
+    source.addEventListener("open", () => sink.opened());
+    source.addEventListener("close", ({ data }) => {
+      const { code, reason } = objectOf(readJson(data));
+      end({ kind: "closed", code: numberOf(code) ?? 1011, reason: textOf(reason) });
+    });
+    for (const name of NAMES) source.addEventListener(name, ({ data }) => take(data));
+  };
+  if (request.token === null) open(null);
+  else void ticketFor(platform, request).then((ticket) => ticket ? open(ticket) : end(broken("no ticket")));
+  return { name: "sse", isDuplex: false, send: () => false, close };
+}
+async function ticketFor(platform, { base, settings, token }) {
+  const { session, timing } = settings;
+  const url = `${base}/v1/tickets`;
+  const { body } = await ask(platform, { url, token, timeoutMs: timing.connectTimeout, body: { session } });
+  return textOf(body.ticket);
+}
+var NAMES;
+var init_event_source = __esm({
+  "src/event_source.ts"() {
+    "use strict";
+    init_ask();
+    init_endings();
+    init_http();
+    init_messages();
+    NAMES = [
+      "message",
+      "welcome",
+      "gap",
+      "forked",
+      "snapshot",
+      "ask_open",
+      "reconnect_later",
+      "expiring",
+      "rhythm",
+      "state",
+      "relay_error"
+    ];
+  }
+});
+
 // src/sse.ts
 function openSse(platform, request, sink) {
+  if (platform.EventSource) return openEventSource(platform, platform.EventSource, request, sink);
   const stop = new AbortController();
   void read(platform, request, sink, stop.signal).then((ending) => {
     if (!stop.signal.aborted && ending !== null) sink.ended(ending);
@@ -1237,7 +1349,9 @@ var MAX_EVENT_CHARS, EventParser;
 var init_sse = __esm({
   "src/sse.ts"() {
     "use strict";
+    init_ask();
     init_endings();
+    init_event_source();
     init_http();
     init_messages();
     MAX_EVENT_CHARS = 8 * 1024 * 1024;
@@ -1293,12 +1407,14 @@ var later_exports = {};
 __export(later_exports, {
   Recovery: () => Recovery,
   Speech: () => Speech,
+  explained: () => explained,
   openPoll: () => openPoll,
   openSse: () => openSse
 });
 var init_later = __esm({
   "src/later.ts"() {
     "use strict";
+    init_explain();
     init_poll();
     init_recovery();
     init_speech();
@@ -1310,7 +1426,6 @@ var init_later = __esm({
 init_errors();
 
 // src/platform.ts
-var taken = /* @__PURE__ */ new Set();
 function defaultPlatform() {
   const scope = globalThis;
   return {
@@ -1327,11 +1442,18 @@ function defaultPlatform() {
       return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", data)));
     },
     WebSocket: scope.WebSocket ?? null,
+    EventSource: scope.ReadableStream ? null : scope.EventSource ?? null,
     fetch: scope.fetch ? (url, init) => fetch(url, init) : null,
     isOnline: () => scope.navigator?.onLine !== false,
     onPage: (listener) => listenToPage(scope, listener),
-    lock: (name) => scope.navigator?.locks ? webLock(scope.navigator.locks, name) : ownLock(name)
+    lock: async (name) => scope.navigator?.locks ? webLock(scope.navigator.locks, name) : ownLock(name)
   };
+}
+var taken = /* @__PURE__ */ new Set();
+function ownLock(name) {
+  if (taken.has(name)) return null;
+  taken.add(name);
+  return () => taken.delete(name);
 }
 function listenToPage(scope, listener) {
   const { document } = scope;
@@ -1355,14 +1477,10 @@ async function webLock(locks, name) {
       if (lock === null) return resolve(null);
       return new Promise((release) => resolve(release));
     });
-    held.catch(() => resolve(() => void 0));
+    held.catch(() => resolve(none));
   });
 }
-async function ownLock(name) {
-  if (taken.has(name)) return null;
-  taken.add(name);
-  return () => taken.delete(name);
-}
+var none = () => void 0;
 var hex = (data) => [...data].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 // src/acks.ts
@@ -1395,6 +1513,29 @@ var Acks = class {
   }
 };
 
+// src/attempt.ts
+var MAX_RETRY = 1e3;
+async function tokenInTime(platform, credentials, timeoutMs) {
+  let cancel = () => void 0;
+  const late = new Promise((resolve) => {
+    cancel = platform.after(timeoutMs, () => resolve(void 0));
+  });
+  const token = await Promise.race([credentials.next(), late]).catch(() => void 0);
+  cancel();
+  return token;
+}
+function queryOf({ from, heartbeat, rhythm }, { name, client, cursor, replaces, retry }) {
+  return {
+    client,
+    ...cursor === null ? { from } : { cursor },
+    ...name === "websocket" && { ack: "1" },
+    ...replaces !== null && { replaces },
+    ...heartbeat !== null && { heartbeat: String(heartbeat / 1e3) },
+    ...retry > 0 && { retry: String(Math.min(retry, MAX_RETRY)) },
+    ...rhythm && { rhythm: "1" }
+  };
+}
+
 // src/backoff.ts
 var MAX_EXPONENT = 30;
 var SPREAD = 0.25;
@@ -1410,10 +1551,10 @@ var Backoff = class {
     this.attempt = 0;
   }
   /** The wait before the next attempt; counts one failure. Never below `atLeastMs`, and then at most a quarter above. */
-  nextDelayMs(atLeastMs = null) {
+  nextDelayMs(atLeastMs = 0) {
     const ceiling = Math.min(this._maxMs, this._baseMs * 2 ** Math.min(this.attempt, MAX_EXPONENT));
     this.attempt += 1;
-    return atLeastMs === null ? this._random() * ceiling : spread(atLeastMs, this._random);
+    return atLeastMs > 0 ? spread(atLeastMs, this._random) : this._random() * ceiling;
   }
 };
 function spread(ms, random) {
@@ -1645,15 +1786,16 @@ var Connection = class {
     this.isWelcome = false;
     /** Something beside the welcome was heard on it. */
     this.isProven = false;
+    /** Somebody was there: its transport was opened, or the gateway could be asked why it was not. */
+    this.isAnswered = false;
     this.isOver = false;
     this.welcomedAt = 0;
     this._channel = null;
     this._pulse = null;
-    this._wasOpen = false;
     this._settle = () => void 0;
     this._openFailed = () => this._end(broken("could not be opened"));
   }
-  /** Null when it is welcome; else how it ended before. `wasOpen` false: the transport gave no reason. */
+  /** Null when it is welcome; else how it ended before. */
   open(request) {
     return new Promise((resolve) => {
       const cancel = this._platform.after(
@@ -1675,9 +1817,6 @@ var Connection = class {
     } catch {
       this._openFailed();
     }
-  }
-  get failedToOpen() {
-    return !this._wasOpen;
   }
   get isDuplex() {
     return this.name === "websocket";
@@ -1705,7 +1844,7 @@ var Connection = class {
   }
   // ---- what its channel says ---------------------------------------------------------------------------------------
   opened() {
-    this._wasOpen = true;
+    this.isAnswered = true;
   }
   heard() {
     this._pulse?.heard();
@@ -1772,13 +1911,11 @@ var Connection = class {
 // src/conductor.ts
 init_endings();
 init_errors();
-init_http();
 
 // src/states.ts
 var CHANNELS = ["websocket", "sse", "poll"];
 
 // src/ladder.ts
-var SOON_MS = 3e3;
 var SPREAD2 = 0.25;
 var Ladder = class {
   constructor(_choice, _maxFailures, _climbAfterMs, _random) {
@@ -1788,8 +1925,6 @@ var Ladder = class {
     this._random = _random;
     this._failures = 0;
     this._target = 0;
-    /** The rung that we are on failed as well before it worked. */
-    this._wasAllDown = false;
     this._rung = _choice === "auto" ? 0 : CHANNELS.indexOf(_choice);
   }
   get channel() {
@@ -1804,13 +1939,12 @@ var Ladder = class {
     this._target = (this._target + 1) % Math.max(1, this._rung);
     return this._target > 0 ? 0 : this.climbDelayMs();
   }
+  /** The transport failed although somebody is there: where nobody answers at all, nothing is known about the rungs. */
   failed() {
     this._failures += 1;
-    if (this._rung > 0) this._wasAllDown = true;
     if (this._choice !== "auto" || this._failures < this._maxFailures) return;
     this._failures = 0;
     this._rung = (this._rung + 1) % CHANNELS.length;
-    if (this._rung > 0) this._wasAllDown = this._rung > 1 && this._wasAllDown;
   }
   /** The connection was heard: failures are no longer in a row. */
   proved() {
@@ -1821,21 +1955,67 @@ var Ladder = class {
     this._target = 0;
     this._rung = CHANNELS.indexOf(channel);
     this._failures = 0;
-    this._wasAllDown = false;
   }
-  /** When to climb, counted from now; null when there is none. */
+  /** When to climb, counted from now; Infinity when there is nowhere to. */
   climbDelayMs() {
-    if (this.target === null) return null;
-    const ms = this._wasAllDown ? Math.min(SOON_MS, this._climbAfterMs) : this._climbAfterMs;
-    this._wasAllDown = false;
-    return ms * (1 - SPREAD2 + 2 * SPREAD2 * this._random());
+    if (this.target === null) return Infinity;
+    return this._climbAfterMs * (1 - SPREAD2 + 2 * SPREAD2 * this._random());
   }
 };
+
+// src/overlap.ts
+var PARK_MS = 1e3;
+var Overlap = class {
+  constructor(_platform, _overlapMs) {
+    this._platform = _platform;
+    this._overlapMs = _overlapMs;
+    this._predecessor = null;
+    this._cancelTimer = none3;
+    this._isHeld = false;
+    this._onParked = none3;
+    this._goOn = none3;
+  }
+  /** The server closes it when its successor is live; if not, we do. */
+  letGo(old) {
+    this.close();
+    this._predecessor = old;
+    this._cancelTimer = this._platform.after(this._overlapMs, () => old.close());
+  }
+  close() {
+    this._cancelTimer();
+    this._predecessor?.close();
+  }
+  /** No long poll goes out until `release`: one that came later than what is about to be opened would take over from it. */
+  async hold(current) {
+    this._isHeld = true;
+    if (current?.name !== "poll") return;
+    let cancel = none3;
+    await new Promise((resolve) => {
+      this._onParked = resolve;
+      cancel = this._platform.after(PARK_MS, resolve);
+    });
+    cancel();
+  }
+  release() {
+    this._isHeld = false;
+    this._goOn();
+  }
+  /** Resolves when the next long poll may go out. */
+  async mayPoll() {
+    if (!this._isHeld) return;
+    this._onParked();
+    await new Promise((resolve) => {
+      this._goOn = resolve;
+    });
+  }
+};
+function none3() {
+}
 
 // src/signal.ts
 var Signal = class {
   constructor() {
-    this._go = none2;
+    this._go = none4;
     this._isSet = false;
   }
   /** What was signalled while nobody waited ends the next wait at once. */
@@ -1844,26 +2024,24 @@ var Signal = class {
     this._go();
   }
   async wait(platform, ms) {
-    let cancel = none2;
+    let cancel = none4;
     if (!this._isSet) {
       await new Promise((resolve) => {
         this._go = resolve;
-        if (ms !== null) cancel = platform.after(ms, resolve);
+        if (ms < Infinity) cancel = platform.after(ms, resolve);
       });
     }
     cancel();
     this._isSet = false;
   }
 };
-function none2() {
+function none4() {
 }
 
 // src/conductor.ts
-var SOON_MS2 = 500;
+var SOON_MS = 500;
 var ALIVE_MS = 1e3;
 var OFFLINE_MS = 3e4;
-var PARK_MS = 1e3;
-var MAX_RETRY = 1e3;
 var Conductor = class {
   constructor(_platform, _settings, _credentials, _sink) {
     this._platform = _platform;
@@ -1871,16 +2049,17 @@ var Conductor = class {
     this._credentials = _credentials;
     this._sink = _sink;
     this.current = null;
-    this._predecessor = null;
     this._opening = null;
     /** May look alive to its gateway: replaced, which is no take-over by somebody else. */
     this._lastId = null;
     this._signal = new Signal();
     this._turn = 0;
     this._notBefore = 0;
-    this._replaceAt = null;
-    this._slotAt = null;
-    this._climbAt = null;
+    this._replaceAt = Infinity;
+    this._slotAt = 0;
+    this._climbAt = Infinity;
+    /** By what we were live last. */
+    this._liveName = null;
     this._isBusy = false;
     this._isAttempting = false;
     this._isClosed = false;
@@ -1888,12 +2067,10 @@ var Conductor = class {
     this._shown = "";
     /** Of the connection that our attempt was to replace. */
     this._heldEnding = null;
-    this._cancelOverlap = none3;
-    this._onParked = none3;
-    this._goOnPolling = none3;
     const { backoffBase, backoffMax, ladderFailures, climbAfter } = _settings.timing;
     this._backoff = new Backoff(backoffBase, backoffMax, _platform.random);
     this._ladder = new Ladder(_settings.channel, ladderFailures, climbAfter, _platform.random);
+    this._overlap = new Overlap(_platform, _settings.timing.overlap);
     this._isOffline = !_platform.isOnline();
     this._url = _settings.urls[0] ?? "";
   }
@@ -1902,19 +2079,19 @@ var Conductor = class {
     while (!this._isClosed) {
       const due = this._due();
       const now = this._platform.now();
-      if (due !== null && due <= now) {
+      if (due <= now) {
         await this._attempt();
       } else {
         this._showState();
-        await this._signal.wait(this._platform, due === null ? null : due - now);
+        await this._signal.wait(this._platform, due - now);
       }
     }
   }
   close() {
     this._isClosed = true;
-    this._cancelOverlap();
-    for (const connection of [this.current, this._predecessor, this._opening]) connection?.close();
-    this.current = this._predecessor = this._opening = null;
+    this._overlap.close();
+    for (const connection of [this.current, this._opening]) connection?.close();
+    this.current = this._opening = null;
     this._signal.wake();
   }
   // ---- what happens outside ----------------------------------------------------------------------------------------
@@ -1932,7 +2109,7 @@ var Conductor = class {
     const { current } = this;
     if (current === null) {
       if (!this._isBusy)
-        this._notBefore = Math.min(this._notBefore, this._platform.now() + SOON_MS2 * this._platform.random());
+        this._notBefore = Math.min(this._notBefore, this._platform.now() + SOON_MS * this._platform.random());
     } else if (current.isDuplex) {
       current.probe();
     } else if (current.silentMs > ALIVE_MS) {
@@ -1952,12 +2129,14 @@ var Conductor = class {
     this.current = connection;
     this._opening = null;
     this._heldEnding = null;
-    this._replaceAt = this._slotAt = null;
+    this._replaceAt = Infinity;
+    this._slotAt = 0;
     this._isBusy = false;
     this._credentials.accepted(connection.token);
     if (connection.name !== this._ladder.channel) this._ladder.moveTo(connection.name);
-    if (old?.name !== connection.name) this._planClimb(this._ladder.climbDelayMs());
-    if (old !== null) this._letGo(old);
+    if (this._liveName !== connection.name) this._planClimb(this._ladder.climbDelayMs());
+    this._liveName = connection.name;
+    if (old !== null) this._overlap.letGo(old);
     this._cause = "";
     this._showState();
   }
@@ -1967,7 +2146,10 @@ var Conductor = class {
    */
   slot(afterMs, isReplaced) {
     this._slotAt = this._platform.now() + spread(afterMs, this._platform.random);
-    if (isReplaced) this._replaceAt = this._slotAt;
+    if (isReplaced) {
+      this._replaceAt = this._slotAt;
+      this._turn += 1;
+    }
     this._signal.wake();
   }
   reconnect(cause) {
@@ -1976,22 +2158,17 @@ var Conductor = class {
     current.close();
     this._ended(current, broken(cause));
   }
-  /** Resolves when the next long poll may go out: not while another connection is being opened, nor after it is live. */
+  /** Resolves when the next long poll may go out; never for one whose successor is live. */
   async mayPoll(connection) {
-    if (this._isAttempting) {
-      this._onParked();
-      await new Promise((resolve) => {
-        this._goOnPolling = resolve;
-      });
-    }
-    if (connection !== this.current) await new Promise(none3);
+    await this._overlap.mayPoll();
+    if (connection !== this.current) await new Promise(() => void 0);
   }
   _ended(connection, ending) {
-    if (connection === this._predecessor) this._predecessor = null;
     if (connection !== this.current || this._isClosed) return;
     this._noteHealth(connection);
+    this._turn += 1;
     this.current = null;
-    this._climbAt = this._replaceAt = null;
+    this._replaceAt = Infinity;
     this._lastId = isClosedByServer(ending) ? null : connection.id;
     this._sink.lost();
     if (this._isAttempting) this._heldEnding = ending;
@@ -2001,73 +2178,44 @@ var Conductor = class {
   // ---- one attempt -------------------------------------------------------------------------------------------------
   async _attempt() {
     this._isAttempting = true;
-    const target = this.current !== null && this._replaceAt === null ? this._ladder.target : null;
+    const isClimb = this.current !== null && this._replaceAt > this._platform.now();
     if (this.current !== null) this._noteHealth(this.current);
     this._url = this._settings.urls[this._turn % this._settings.urls.length] ?? this._url;
     this._showState();
     const { _platform: platform, _settings: settings, _url: base } = this;
-    const token = await this._token();
-    await this._untilParked();
-    let connection = null;
-    let ending = broken("no token");
-    if (token !== void 0 && !this._isClosed) {
-      const name = target ?? this._ladder.channel;
-      const onEnd = this._ended.bind(this);
-      connection = this._opening = new Connection(platform, settings, this._sink, onEnd, name, base, token);
-      ending = await connection.open({ base, settings, query: this._query(name), token });
-      if (ending !== null && !this._isClosed) ending = await this._explained(connection, ending);
-    }
-    this._isAttempting = false;
-    this._opening = null;
-    this._goOnPolling();
-    if (this._isClosed) connection?.close();
-    else if (ending !== null) this._failed(connection, ending, target !== null);
-  }
-  /** A poll that came later than what we are about to open would take over from it. */
-  async _untilParked() {
-    if (this.current?.name !== "poll") return;
-    let cancel = () => void 0;
-    await new Promise((resolve) => {
-      this._onParked = resolve;
-      cancel = this._platform.after(PARK_MS, resolve);
-    });
-    cancel();
-  }
-  /** Undefined: its source failed, or did not answer in time. */
-  async _token() {
-    let cancel = () => void 0;
-    const late = new Promise((resolve) => {
-      cancel = this._platform.after(this._settings.timing.connectTimeout, () => resolve(void 0));
-    });
-    const token = await Promise.race([this._credentials.next(), late]).catch(() => void 0);
-    cancel();
+    const token = await tokenInTime(platform, this._credentials, settings.timing.connectTimeout);
     if (token === void 0 && !this._isClosed) {
       this._sink.error(new RelayError("no_token", "the token could not be fetched", true));
     }
-    return token;
+    await this._overlap.hold(this.current);
+    let connection = null;
+    let ending = broken("no token");
+    if (token !== void 0 && !this._isClosed) {
+      const name = isClimb && this._ladder.target || this._ladder.channel;
+      const onEnd = this._ended.bind(this);
+      connection = this._opening = new Connection(platform, settings, this._sink, onEnd, name, base, token);
+      const query = this._query(name);
+      ending = await connection.open({ base, settings, query, token });
+      if (ending?.kind === "broken" && !connection.isAnswered && !this._isClosed) {
+        const later = await loadLater().catch(() => null);
+        if (later !== null) ending = await later.explained(platform, settings, connection, query, ending);
+      }
+    }
+    this._isAttempting = false;
+    this._opening = null;
+    this._overlap.release();
+    if (this._isClosed) return;
+    if (ending !== null) this._failed(connection, ending, isClimb);
+    else if (this._heldEnding !== null) this._failed(connection, this._heldEnding, false);
   }
   _query(name) {
-    const { _settings: settings } = this;
-    const query = { client: this._sink.client() };
-    const cursor = this._sink.cursor();
-    if (cursor !== null) query.cursor = cursor;
-    else query.from = settings.from;
-    if (name === "websocket") query.ack = "1";
-    const replaces = this.current?.id ?? this._lastId;
-    if (replaces !== null) query.replaces = replaces;
-    if (settings.heartbeat !== null) query.heartbeat = String(settings.heartbeat / 1e3);
-    if (this._backoff.attempt > 0) query.retry = String(Math.min(this._backoff.attempt, MAX_RETRY));
-    if (settings.rhythm) query.rhythm = "1";
-    return query;
-  }
-  /** A browser is not told why an upgrade failed: the same URL without it says so. */
-  async _explained(connection, ending) {
-    if (ending.kind !== "broken" || connection.name !== "websocket" || !connection.failedToOpen) return ending;
-    const { session, timing } = this._settings;
-    const url = sessionUrl(connection.url, session, "ws", this._query("websocket"));
-    const { token } = connection;
-    const told = endingOf(await ask(this._platform, { url, token, timeoutMs: timing.connectTimeout }));
-    return told.kind === "broken" ? ending : told;
+    return queryOf(this._settings, {
+      name,
+      client: this._sink.client(),
+      cursor: this._sink.cursor(),
+      replaces: this.current?.id ?? this._lastId,
+      retry: this._backoff.attempt
+    });
   }
   _failed(connection, ending, isClimb) {
     this._turn += 1;
@@ -2082,7 +2230,7 @@ var Conductor = class {
     this._cause = causeOf(ending);
     const verdict = judge(ending);
     if (isTooBig(ending)) this._sink.tooBig();
-    if (ending.kind === "broken" && connection?.isProven === false) this._ladder.failed();
+    if (ending.kind === "broken" && connection?.isAnswered && !connection.isProven) this._ladder.failed();
     if (verdict.kind === "final") return this._finish(verdict.error);
     if (verdict.kind === "new_token") {
       const error = this._credentials.refused(connection?.token ?? null, this._cause);
@@ -2090,20 +2238,19 @@ var Conductor = class {
     }
     const isBusy = verdict.kind === "again" && verdict.isBusy;
     this._isBusy = isBusy || this._hasSlot();
-    this._schedule(verdict.kind === "again" ? verdict.afterMs : null);
+    this._schedule(verdict.kind === "again" && verdict.afterMs || 0);
   }
   _planClimb(afterMs) {
-    this._climbAt = afterMs === null ? null : this._platform.now() + afterMs;
+    this._climbAt = this._platform.now() + afterMs;
   }
   _hasSlot() {
-    return this._slotAt !== null && this._slotAt > this._platform.now();
+    return this._slotAt > this._platform.now();
   }
   _schedule(afterMs) {
     const now = this._platform.now();
-    const slotMs = this._hasSlot() ? (this._slotAt ?? now) - now : null;
-    this._slotAt = null;
-    const delay = slotMs !== null && slotMs >= (afterMs ?? 0) ? slotMs : this._backoff.nextDelayMs(afterMs);
-    this._notBefore = now + delay;
+    const slotMs = this._hasSlot() ? this._slotAt - now : -1;
+    this._slotAt = 0;
+    this._notBefore = now + (slotMs >= afterMs ? slotMs : this._backoff.nextDelayMs(afterMs));
   }
   _finish(error) {
     this.close();
@@ -2115,26 +2262,12 @@ var Conductor = class {
     this._ladder.proved();
     if (this._platform.now() - connection.welcomedAt >= this._settings.timing.stableAfter) this._backoff.reset();
   }
-  /** Two of ours receive; the server closes the old one when the new one is live. */
-  _letGo(old) {
-    this._predecessor?.close();
-    this._predecessor = old;
-    this._cancelOverlap();
-    this._cancelOverlap = this._platform.after(this._settings.timing.overlap, () => {
-      this._predecessor?.close();
-      this._predecessor = null;
-    });
-  }
   // ---- when, and what is shown -------------------------------------------------------------------------------------
-  /** When the next attempt is due; null: nothing to do until somebody wakes us. */
+  /** When the next attempt is due; Infinity: nothing to do until somebody wakes us. */
   _due() {
-    if (this.current !== null) {
-      const replaceAt = this._replaceAt === null ? Infinity : Math.max(this._replaceAt, this._notBefore);
-      const due = Math.min(replaceAt, this._climbAt ?? Infinity);
-      return due === Infinity ? null : due;
-    }
-    if (this._sink.isFull()) return null;
-    return this._isOffline ? this._notBefore + OFFLINE_MS : this._notBefore;
+    if (this.current !== null) return Math.min(Math.max(this._replaceAt, this._notBefore), this._climbAt);
+    if (this._sink.isFull()) return Infinity;
+    return this._notBefore + (this._isOffline ? OFFLINE_MS : 0);
   }
   _state() {
     if (this._isOffline) return "offline";
@@ -2146,16 +2279,14 @@ var Conductor = class {
     if (this._isClosed) return;
     const state = this._state();
     const channel = this.current?.name ?? (state === "connecting" ? this._ladder.channel : null);
-    const due = state === "live" ? null : this._due();
-    const retryIn = due === null || state === "connecting" ? null : Math.max(0, due - this._platform.now());
-    const shown = `${state} ${channel} ${due === null || state === "connecting" ? "" : due}`;
+    const due = state === "live" || state === "connecting" ? Infinity : this._due();
+    const retryIn = due === Infinity ? null : Math.max(0, due - this._platform.now());
+    const shown = `${state} ${channel} ${due}`;
     if (shown === this._shown) return;
     this._shown = shown;
     this._sink.state({ state, channel, cause: this._cause, retryIn, url: this._url });
   }
 };
-function none3() {
-}
 
 // src/credentials.ts
 init_errors();
@@ -2482,8 +2613,92 @@ function messageOf(frame, change) {
 }
 
 // src/session.ts
+init_errors();
+
+// src/incoming.ts
 init_endings();
 init_errors();
+init_messages();
+var Incoming = class {
+  constructor(_emitter, _credentials, _conductor, _reception, _delivery, _speaking) {
+    this._emitter = _emitter;
+    this._credentials = _credentials;
+    this._conductor = _conductor;
+    this._reception = _reception;
+    this._delivery = _delivery;
+    this._speaking = _speaking;
+    /** The position of the log's last message, as the newest welcome told it; null before the first. */
+    this.head = null;
+  }
+  /** Throws BadFrame, ProtocolError: what ends the connection. */
+  frame(connection, envelope, bytes) {
+    const frame = readFrame(envelope);
+    const { kind, payload, isControl } = frame;
+    if (!connection.isWelcome && kind !== "welcome" && !(isControl && kind === "error"))
+      throw new BadFrame("no welcome");
+    if (!isControl) {
+      connection.streaming(frame.run !== null && kind !== "run_end");
+      return this._reception.take(connection, frame, bytes);
+    }
+    switch (kind) {
+      case "welcome":
+        return this._welcome(connection, frame);
+      case "gap":
+      case "forked":
+      case "snapshot":
+        return this._reception.take(connection, frame, bytes);
+      case "pong":
+        return connection.pong();
+      case "accepted":
+      case "error":
+        return this._answer(connection, payload, kind === "accepted");
+      case "ask_open":
+        return this._delivery.opened(objectOf(payload.ask));
+      case "reconnect_later":
+        return this._slot(connection, numberOf(payload.after_ms) ?? 0, true);
+      case "expiring":
+        return void this._renew(connection);
+      case "rhythm":
+        return this._emitter.emit("rhythm", payload);
+      case "state":
+        return this._emitter.emit("hook", payload);
+    }
+  }
+  _welcome(connection, frame) {
+    const { payload } = frame;
+    this._reception.welcome(connection, frame);
+    const isFirst = !connection.isWelcome;
+    connection.welcomed(payload);
+    if (!isFirst) return;
+    this._conductor.welcomed(connection);
+    this.head = numberOf(payload.head) ?? this.head;
+    this._speaking.welcome(payload);
+  }
+  _answer(connection, payload, isAccepted) {
+    if (payload.what !== void 0) return this._speaking.speech?.answered(payload, isAccepted);
+    const afterMs = numberOf(payload.after_ms);
+    if (afterMs !== null) this._slot(connection, afterMs, false);
+  }
+  /** A predecessor has nothing to say about our next connection. */
+  _slot(connection, afterMs, isReplaced) {
+    if (connection === this._conductor.current) this._conductor.slot(afterMs, isReplaced);
+  }
+  /** Before the token ends: in band where that is possible, else by a new connection. */
+  async _renew(connection) {
+    if (!this._credentials.isRenewable) return;
+    if (!connection.isDuplex) return this._slot(connection, 0, true);
+    const token = await this._credentials.next().catch(() => null);
+    if (token !== null) connection.send(control({ kind: "auth", token }));
+  }
+};
+function endingOfError(error) {
+  if (error instanceof ProtocolError) return { kind: "error", error };
+  if (error instanceof BadFrame) return broken(error.message);
+  queueMicrotask(() => {
+    throw error;
+  });
+  return broken("internal error");
+}
 
 // src/keeper.ts
 var SAVE_AFTER_MS = 250;
@@ -2658,7 +2873,8 @@ var Quality = class {
   constructor() {
     this.rtt = null;
     this.isDegraded = false;
-    this._behindMs = 0;
+    this._feedMs = 0;
+    this._pageMs = 0;
     this._goodSince = null;
     this._told = null;
   }
@@ -2666,18 +2882,21 @@ var Quality = class {
     this.rtt = this.rtt === null ? rttMs : this.rtt + SMOOTHING * (rttMs - this.rtt);
     this._judge(now);
   }
-  /** How old the oldest message is that the application has not taken. */
-  behind(ms, now) {
-    this._behindMs = ms;
+  /** How old the oldest message is that the application has not taken; or else that its page has not shown. */
+  behind(ms, now, isFeed = false) {
+    if (isFeed) this._feedMs = ms;
+    else this._pageMs = ms;
     this._judge(now);
+  }
+  get _behindMs() {
+    return Math.max(this._feedMs, this._pageMs);
   }
   current() {
     const rtt = this.rtt ?? 0;
     const isBad = rtt > BAD_RTT_MS || this._behindMs > BEHIND_MS;
     const level = isBad ? "poor" : rtt > FAIR_RTT_MS ? "fair" : "good";
-    const byRtt = 1 / (1 + (rtt / BAD_RTT_MS) ** 2);
-    const byLag = 1 / (1 + (this._behindMs / BEHIND_MS) ** 2);
-    return { score: Math.round(100 * Math.min(byRtt, byLag)) / 100, level, rtt: this.rtt };
+    const badness = (rtt / BAD_RTT_MS) ** 2 + (this._behindMs / BEHIND_MS) ** 2;
+    return { score: Math.round(100 / (1 + badness)) / 100, level, rtt: this.rtt };
   }
   /** What is worth telling since the last time; null when nothing is. */
   news() {
@@ -2710,8 +2929,9 @@ init_messages();
 init_cursor();
 init_messages();
 var Place = class {
-  constructor(cursor) {
-    this.cursor = cursor;
+  constructor() {
+    /** After the last message received; null before the first welcome. */
+    this.cursor = null;
   }
   /** Judge a message of a connection that is on `line`, and move on when it is the next. */
   offer(frame, line) {
@@ -2741,17 +2961,17 @@ var Place = class {
 // src/reception.ts
 var HELD_FRAMES = 256;
 var Reception = class {
-  constructor(_platform, cursor, _reorderMs, _sink) {
+  constructor(_platform, _reorderMs, _sink) {
     this._platform = _platform;
     this._reorderMs = _reorderMs;
     this._sink = _sink;
+    this.place = new Place();
     this._current = null;
     this._held = [];
     this._cancelTimer = null;
     this._isFetching = false;
     /** Where we connected again for the same hole. */
     this._askedAgainAt = "";
-    this.place = new Place(cursor);
   }
   /** After the last message received; null before the first welcome. */
   get cursor() {
@@ -2933,13 +3153,13 @@ var Speaking = class {
         throw error;
       }
     );
-    said.catch(none4);
+    said.catch(none5);
     return said;
   }
   welcome(payload) {
     this._welcome = payload;
     if (this.speech !== null) this.speech.welcome(payload);
-    else this._load().catch(none4);
+    else this._load().catch(none5);
   }
   lost() {
     this._welcome = null;
@@ -2971,7 +3191,7 @@ var Speaking = class {
     throw new ClosedError();
   }
 };
-var none4 = () => void 0;
+var none5 = () => void 0;
 
 // src/store.ts
 var MemoryStore = class {
@@ -3007,7 +3227,6 @@ var Session = class {
     this.error = null;
     this._clientId = "";
     this._state = { state: "connecting", channel: null, cause: "", retryIn: null, url: "" };
-    this._head = null;
     this._isClosed = false;
     this._releaseLock = () => void 0;
     this._emitter = new Emitter();
@@ -3028,7 +3247,7 @@ var Session = class {
       client: () => this._clientId,
       cursor: () => this._reception.cursor,
       isFull: () => this._delivery.isFull,
-      frame: (connection, envelope, bytes) => this._onFrame(connection, readFrame(envelope), bytes),
+      frame: (connection, envelope, bytes) => this._incoming.frame(connection, envelope, bytes),
       rtt: (ms) => this._onRtt(ms),
       room: async (connection) => {
         await this._delivery.room();
@@ -3036,7 +3255,7 @@ var Session = class {
         await this._speaking.speech?.requests.unpaused();
         await this._conductor.mayPoll(connection);
       },
-      endingOf: endingOf2,
+      endingOf: endingOfError,
       state: (event) => this._onState(event),
       lost: () => this._speaking.lost(),
       tooBig: () => void this._speaking.speech?.queue.tooBig(),
@@ -3059,12 +3278,18 @@ var Session = class {
         this._acks.note(cursor, bytes);
         this._keeper.moved(formatCursor(cursor));
       },
-      behind: (ms) => this.reportBehind(ms),
+      behind: (ms) => this._behind(ms, true),
       roomAgain: () => this._conductor.wake(),
       fill: (run, known) => void this._recover((recovery) => recovery.fill(run, known)),
       verify: (run, told) => void this._recover((recovery) => recovery.verify(run, told))
     });
-    this._reception = this._newReception(options.cursor ?? null);
+    this._reception = new Reception(platform, timing.reorder, {
+      put: (frame, position, bytes) => this._delivery.put(frame, position, bytes),
+      fetch: (since) => this._recover((recovery) => recovery.missing(since, this._reception)),
+      reconnect: (cause) => this._conductor.reconnect(cause)
+    });
+    const { _emitter, _credentials, _conductor, _reception, _delivery, _speaking } = this;
+    this._incoming = new Incoming(_emitter, _credentials, _conductor, _reception, _delivery, _speaking);
     this._page = new PageWatch(platform, {
       probe: () => this.probe(),
       online: () => this._conductor.online(),
@@ -3090,7 +3315,7 @@ var Session = class {
   }
   /** The position of the log's last message, as the newest welcome told it; null before the first. */
   get head() {
-    return this._head;
+    return this._incoming.head;
   }
   get quality() {
     return this._quality.current();
@@ -3163,8 +3388,7 @@ var Session = class {
   }
   /** A renderer says how far it is behind, in ms; 0 when it has caught up. */
   reportBehind(ms) {
-    this._quality.behind(ms, this._platform.now());
-    this._tellQuality();
+    this._behind(ms, false);
   }
   /** Leaves nothing behind. Resolves when the place is kept. */
   async close() {
@@ -3185,19 +3409,11 @@ var Session = class {
     const cursor = options.cursor ?? saved?.cursor ?? null;
     const inputs = saved?.client === claimed.client ? saved.inputs : [];
     this._keeper.begin(claimed.client, cursor, inputs);
-    if (cursor !== this._reception.cursor) this._reception = this._newReception(cursor);
+    this._reception.place.cursor = savedCursor(cursor);
     this._delivery.isFilling = cursor !== null;
     this._speaking.saved = inputs;
     this._conductor.run().catch((error) => {
       this._finish(new RelayError("internal", error instanceof Error ? error.message : "internal error"));
-    });
-  }
-  _newReception(cursor) {
-    const { _platform: platform, _settings: settings } = this;
-    return new Reception(platform, cursor === null ? null : savedCursor(cursor), settings.timing.reorder, {
-      put: (frame, position, bytes) => this._delivery.put(frame, position, bytes),
-      fetch: (since) => this._recover((recovery) => recovery.missing(since, this._reception)),
-      reconnect: (cause) => this._conductor.reconnect(cause)
     });
   }
   _finish(error) {
@@ -3227,74 +3443,14 @@ var Session = class {
     this._quality.sample(ms, this._platform.now());
     this._tellQuality();
   }
+  _behind(ms, isFeed) {
+    this._quality.behind(ms, this._platform.now(), isFeed);
+    this._tellQuality();
+  }
   _tellQuality() {
     this._conductor.current?.sampleOften(this._quality.isDegraded);
     const news = this._quality.news();
     if (news !== null) this._emitter.emit("quality", news);
-  }
-  // ---- what comes --------------------------------------------------------------------------------------------------
-  _onFrame(connection, frame, bytes) {
-    const { kind, payload } = frame;
-    if (!connection.isWelcome && kind !== "welcome" && !(frame.isControl && kind === "error")) {
-      throw new BadFrame("no welcome");
-    }
-    if (!frame.isControl) {
-      connection.streaming(frame.run !== null && kind !== "run_end");
-      return this._reception.take(connection, frame, bytes);
-    }
-    switch (kind) {
-      case "welcome":
-        return this._onWelcome(connection, frame);
-      case "gap":
-      case "forked":
-      case "snapshot":
-        return this._reception.take(connection, frame, bytes);
-      case "pong":
-        return connection.pong();
-      case "accepted":
-      case "error":
-        return this._onAnswer(connection, payload, kind === "accepted");
-      case "ask_open":
-        return this._delivery.opened(objectOf(payload.ask));
-      case "reconnect_later":
-        if (connection === this._conductor.current) this._conductor.slot(numberOf(payload.after_ms) ?? 0, true);
-        return;
-      case "expiring":
-        return void this._renew(connection);
-      case "rhythm":
-        return this._emitter.emit("rhythm", payload);
-      case "state":
-        return this._emitter.emit("hook", payload);
-    }
-  }
-  _onWelcome(connection, frame) {
-    const { payload } = frame;
-    this._reception.welcome(connection, frame);
-    const isFirst = !connection.isWelcome;
-    connection.welcomed(payload);
-    if (!isFirst) return;
-    this._conductor.welcomed(connection);
-    this._head = numberOf(payload.head) ?? this._head;
-    this._speaking.welcome(payload);
-  }
-  _onAnswer(connection, payload, isAccepted) {
-    const { what } = payload;
-    if (what !== void 0) {
-      this._speaking.speech?.answered(payload, isAccepted);
-    } else if (connection === this._conductor.current) {
-      const afterMs = numberOf(payload.after_ms);
-      if (afterMs !== null) this._conductor.slot(afterMs, false);
-    }
-  }
-  /** Before the token ends: in band where that is possible, else by a new connection. */
-  async _renew(connection) {
-    if (!this._credentials.isRenewable) return;
-    if (!connection.isDuplex) return this._conductor.slot(0, true);
-    try {
-      const token = await this._credentials.next();
-      if (token !== null) connection.send(control({ kind: "auth", token }));
-    } catch {
-    }
   }
   /** Undefined when it could not be loaded, or what came is no history: then nothing is recovered. */
   async _recover(act) {
@@ -3323,14 +3479,6 @@ function savedCursor(text) {
   } catch {
     return null;
   }
-}
-function endingOf2(error) {
-  if (error instanceof ProtocolError) return { kind: "error", error };
-  if (error instanceof BadFrame) return broken(error.message);
-  queueMicrotask(() => {
-    throw error;
-  });
-  return broken("internal error");
 }
 
 // src/render/frames.ts
@@ -5173,7 +5321,6 @@ export {
   indexedDbStore,
   jsonStore,
   pageClock,
-  refusalOf,
   renderText,
   segmentStream,
   sessionStorageStore
