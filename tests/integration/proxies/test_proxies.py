@@ -13,12 +13,14 @@ from yarl import URL
 
 from loadtest.publisher import Ledger
 from loadtest.stage import Stage, assert_flawless, assert_texts
+from tests.integration.event_source import EventSource, browsing, streaming
 from tests.integration.proxies.conftest import Build, House
 
 pytestmark = pytest.mark.fault
 
 SESSIONS = 24
 WITHIN_SECONDS = 15.0
+EVENTS = "/v1/sessions/%s/events?client=es&from=start"
 SHORT_IDLE = {
     "nginx": {"proxy_read_timeout 75s;": "proxy_read_timeout 3s;", "proxy_send_timeout 75s;": "proxy_send_timeout 3s;"},
     "envoy": {"stream_idle_timeout: 75s": "stream_idle_timeout: 3s", "idle_timeout: 75s": "idle_timeout: 3s"},
@@ -116,8 +118,60 @@ async def test_every_message_is_there_before_the_next_one_is_sent(build: Build, 
         assert (200, "complete") == (response.status, (await response.json())["reason"])
 
 
+async def test_every_event_is_there_before_the_next_one_is_sent(build: Build) -> None:
+    """The same for server-sent events."""
+    house = await build()
+    gates = [asyncio.Event() for _ in range(12)]
+
+    async def words() -> Any:
+        for number, gate in enumerate(gates):
+            yield f"word {number} ".encode()
+            await gate.wait()
+
+    async with aiohttp.ClientSession() as http, streaming(house.front.url, EVENTS % "s") as stream:
+        await stream.event("welcome")
+        url = f"{house.front.url}/v1/sessions/s/runs/r/stream?segment=raw"
+        posting = asyncio.create_task(http.post(url, data=words()))
+        for number, gate in enumerate(gates):
+            await stream.until_seq(number + 2)
+            assert f"word {number} " == stream.text[-len(f"word {number} ") :]
+            gate.set()
+        assert (await posting).status == 200
+
+
+async def test_events_pause_longer_than_the_proxy_waits(build: Build, kind: str) -> None:
+    """Comments keep the stream open: a proxy that cuts after three seconds of silence, nothing to say for seven."""
+    house = await build(SHORT_IDLE[kind], liveness__heartbeat_seconds="1", liveness__heartbeat_min_seconds="1")
+
+    async with streaming(house.front.url, EVENTS % "s") as stream:
+        await stream.event("welcome")
+        with pytest.raises(TimeoutError):
+            await stream.to_end(7)
+
+        assert 3 <= stream.parser.comments
+        assert "close" not in {event.name for event in stream.events}
+
+
+async def test_reload_of_the_proxy_loses_no_event(build: Build, stage: Stage, kind: str) -> None:
+    """Streams are cut in their middle; a plain EventSource comes back with the last id that it has."""
+    house = await build(CUT_SOON[kind])
+    publisher = stage.publisher(house.gateways, "s")
+    source = EventSource([house.front.url], EVENTS % "s", retry_ms=100)
+
+    async with browsing(source), stage.flow(publisher, per_second=100):
+        await source.until_seq(30)
+        await house.front.reload()
+        async with asyncio.timeout(30):
+            while source.attempts < 2:
+                await asyncio.sleep(0.05)
+    async with browsing(source):
+        await source.until_seq(publisher.ledger.head)
+
+    assert list(range(1, publisher.ledger.head + 1)) == source.seqs
+
+
 async def test_silence_below_the_heartbeat_cuts_nobody(build: Build, stage: Stage, kind: str) -> None:
-    """A proxy that cuts after three seconds of silence, a heartbeat of one second, nothing to say for ten."""
+    """A proxy that cuts after three seconds of silence, a heartbeat of one second, nothing to say for seven."""
     house = await build(SHORT_IDLE[kind], liveness__heartbeat_seconds="1", liveness__heartbeat_min_seconds="1")
     await stage.witness.open({"name": "r", "session": "s", "urls": [house.front.url]})
     await stage.witness.wait(WITHIN_SECONDS, welcomes=1)
