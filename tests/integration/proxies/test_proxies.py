@@ -171,7 +171,7 @@ async def test_reload_of_the_proxy_loses_no_event(build: Build, stage: Stage, ki
 
 
 async def test_silence_below_the_heartbeat_cuts_nobody(build: Build, stage: Stage, kind: str) -> None:
-    """A proxy that cuts after three seconds of silence, a heartbeat of one second, nothing to say for seven."""
+    """A proxy that cuts after three seconds of silence, a heartbeat of one second, nothing to say for ten."""
     house = await build(SHORT_IDLE[kind], liveness__heartbeat_seconds="1", liveness__heartbeat_min_seconds="1")
     await stage.witness.open({"name": "r", "session": "s", "urls": [house.front.url]})
     await stage.witness.wait(WITHIN_SECONDS, welcomes=1)
