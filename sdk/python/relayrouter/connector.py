@@ -3,14 +3,12 @@
 One attempt at a time, whatever happens meanwhile. Ends with the error that is final. Called by session.
 """
 
-import asyncio
 import random
 from collections.abc import Callable
-from contextlib import suppress
 
 from relayrouter.attempts import Attempts
 from relayrouter.backoff import Backoff
-from relayrouter.channel import TICK_SECONDS, Circumstances
+from relayrouter.channel import Circumstances
 from relayrouter.close_codes import SUPERSEDED
 from relayrouter.credentials import Credentials
 from relayrouter.endings import After, Ending, broken
@@ -20,7 +18,9 @@ from relayrouter.handover import Handover
 from relayrouter.input_queue import InputQueue
 from relayrouter.ladder import Ladder
 from relayrouter.messages import Frame
+from relayrouter.moves import Moves
 from relayrouter.options import Options
+from relayrouter.patience import Patience
 from relayrouter.receiver import Receiver
 from relayrouter.retired import Retired
 from relayrouter.running import Running
@@ -56,7 +56,6 @@ class Connector:
         self._handover = handover
         self._credentials = credentials
         self._inputs = inputs
-        self._rng = rng
         self._on_control = on_control
         self._on_live = on_live
         self._on_lost = on_lost
@@ -66,14 +65,9 @@ class Connector:
         self._ladder = Ladder(options.rungs, timing.ladder_failures, timing.climb_after, rng)
         self._left: str | None = None
         """A connection that may still look alive to its gateway."""
-        self._slot_at: float | None = None
-        self._hint_at: float | None = None
-        self._climb_at: float | None = None
-        self._is_move_wanted = False
+        self._moves = Moves(self._ladder, rng)
         self._moved_at: float | None = None
-        self._wake = asyncio.Event()
-        self._is_online = True
-        self._is_impatient = False
+        self._patience = Patience(about.clock)
         self.current: Running | None = None
         self._attempts = Attempts(options, about, receiver, handover, credentials, client)
         self._retired = Retired(receiver.place, about.start)
@@ -86,42 +80,37 @@ class Connector:
 
     def next_move_seconds(self) -> float | None:
         """Until another channel is tried beside the current one; None: not planned."""
-        due = [at for at in (self._slot_at, self._climb_at) if at is not None]
-        return max(0.0, min(due) - self._clock()) if due else None
+        return self._moves.next_seconds(self._clock())
 
     def probe(self) -> None:
         """The page is visible again, the network is another one: is the channel still alive?"""
         if self.current is not None:
             self.current.channel.probe()
-        else:
-            self._is_impatient = True
-        self._wake.set()
+        self._patience.hurry()
 
     def set_online(self, *, is_online: bool) -> None:
-        if is_online == self._is_online:
+        if is_online == self._patience.is_online:
             return
-        self._is_online = is_online
+        self._patience.is_online = is_online
         if is_online:
             self.probe()
             if self.current is not None:
                 self._states.tell(State.LIVE, "online", self.current)
         elif self.current is not None:
             self._states.tell(State.OFFLINE, "offline", self.current)
-        self._wake.set()
+        self._patience.wake()
 
     def set_slot(self, after_seconds: float) -> None:
-        """The gateway asked to come back then; jittered on top by at most a quarter."""
-        self._slot_at = self._clock() + after_seconds + self._rng.uniform(0, after_seconds / 4)
-        self._wake.set()
+        self._moves.set_slot(self._clock(), after_seconds)
+        self._patience.wake()
 
     def note_hint(self, after_seconds: float) -> None:
-        """What an `error` frame said of the next attempt: it counts when the channel is closed for it."""
-        self._hint_at = self._clock() + after_seconds
+        self._moves.note_hint(self._clock(), after_seconds)
 
     def move(self) -> None:
         """Another channel as soon as it can be, while this one goes on."""
-        self._is_move_wanted = True
-        self._wake.set()
+        self._moves.want()
+        self._patience.wake()
 
     def end_current(self, reason: str) -> None:
         if self.current is not None:
@@ -149,10 +138,9 @@ class Connector:
 
     async def _until_allowed(self) -> None:
         await self._handover.room()
-        while not self._is_online:
+        while not self._patience.is_online:
             self._states.tell(State.OFFLINE, "offline", self.current)
-            self._wake.clear()
-            await self._wake.wait()
+            await self._patience.until_news(None)
 
     async def _attempt(self, kind: ChannelKind, replaces: str | None) -> "Running | Ending":
         if self.current is None:
@@ -186,18 +174,12 @@ class Connector:
 
     def _moves_due(self, now: float) -> tuple[ChannelKind, ...]:
         """Channels to try beside the current one, in this order."""
-        if not self._is_online:
+        if not self._patience.is_online:
             return ()
-        if self._slot_at is not None and now + TICK_SECONDS >= self._slot_at:
-            self._slot_at = None
+        kinds, is_asked_for = self._moves.take_due(now)
+        if is_asked_for:
             self._attempts.turn()
-            return (self._ladder.rung,)
-        if self._is_move_wanted:
-            self._is_move_wanted = False
-            return (self._ladder.rung,)
-        if self._climb_at is not None and now + TICK_SECONDS >= self._climb_at:
-            return self._ladder.above
-        return ()
+        return kinds
 
     async def _move(self, running: Running, kinds: tuple[ChannelKind, ...]) -> Running | None:
         """Make before break. A failure leaves the current one as it is, and is tried again later."""
@@ -213,18 +195,18 @@ class Connector:
             ending = attempt
         running.channel.stay()
         if kinds == self._ladder.above:
-            self._plan_climb()
+            self._moves.plan_climb(self._clock())
         elif ending.after is After.AUTH:
             if not self._credentials.may_try_again() and ending.error is not None:
                 raise ending.error
-            self._is_move_wanted = True
+            self._moves.want()
         elif ending.after is After.FINAL and ending.error is not None:
             raise ending.error
         else:
             if ending.after is After.TRANSPORT:
                 self._ladder.failed()
             self._attempts.turn()
-            self._slot_at = self._clock() + self._backoff.next_delay_seconds(ending.after_seconds)
+            self._moves.set_retry(self._clock(), self._backoff.next_delay_seconds(ending.after_seconds))
         return None
 
     def _become_current(self, running: Running) -> None:
@@ -234,29 +216,20 @@ class Connector:
         if running.kind is not self._ladder.rung:
             self._ladder.stand_on(running.kind)
         self._left = None
-        self._slot_at = self._hint_at = None
-        self._is_move_wanted = self._is_impatient = False
-        self._plan_climb()
+        self._moves.arrived(self._clock())
         self._on_live(running)
-        self._states.tell(State.LIVE if self._is_online else State.OFFLINE, "", running)
-
-    def _plan_climb(self) -> None:
-        self._climb_at = self._clock() + self._ladder.climb_delay_seconds() if self._ladder.above else None
+        self._states.tell(State.LIVE if self._patience.is_online else State.OFFLINE, "", running)
 
     async def _sleep_live(self, running: Running) -> None:
         """Until something about it changes, or is due."""
-        self._wake.clear()
         running.ended.add_done_callback(self._woken)
         try:
-            async with asyncio.timeout(self.next_move_seconds()):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
+            await self._patience.until_news(self.next_move_seconds())
         finally:
             running.ended.remove_done_callback(self._woken)
 
     def _woken(self, _ended: object) -> None:
-        self._wake.set()
+        self._patience.wake()
 
     def _note_end(self, running: Running) -> Ending:
         ending = running.ended.result()
@@ -306,29 +279,15 @@ class Connector:
                 self._ladder.failed()
             case _:
                 pass
-        slot_at, self._slot_at = self._slot_at, None
-        hint_at, self._hint_at = self._hint_at, None
-        if at_least is None and hint_at is not None and hint_at > self._clock():
-            at_least = hint_at - self._clock()
-        is_busy = ending.after is After.BUSY or slot_at is not None
+        now = self._clock()
+        slot_seconds, hint_seconds = self._moves.take_slot_seconds(now), self._moves.take_hint_seconds(now)
+        is_busy = ending.after is After.BUSY or slot_seconds is not None
         self._attempts.turn()
-        wait = self._backoff.next_delay_seconds(at_least)
-        if slot_at is not None:
-            wait = max(slot_at - self._clock(), 0.0)
+        wait = self._backoff.next_delay_seconds(at_least if at_least is not None else hint_seconds)
+        if slot_seconds is not None:
+            wait = slot_seconds
         self._states.tell(State.BUSY if is_busy else State.WAITING, ending.reason, retry_in=wait)
-        await self._wait(wait, is_busy=is_busy)
-
-    async def _wait(self, seconds: float, *, is_busy: bool) -> None:
-        """Cut short by `online`, and by a probe where the server did not ask us to wait."""
-        until = self._clock() + seconds
-        self._is_impatient = False
-        while (left := until - self._clock()) > TICK_SECONDS and self._is_online:
-            self._wake.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await self._wake.wait()
-            if self._is_impatient and not is_busy:
-                return
+        await self._patience.wait(wait, is_asked_for=is_busy)
 
 
 __all__ = ["Connector"]
