@@ -16,7 +16,7 @@ TIMING: Final = {
     "backoff_base_ms": 40,
     "backoff_max_ms": 320,
     "stable_after_ms": 1000,
-    "probe_timeout_ms": 500,
+    "probe_timeout_ms": 1000,
     "reorder_ms": 200,
     "ack_after_ms": 50,
     "climb_after_ms": 60_000,
