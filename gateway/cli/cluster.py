@@ -108,10 +108,9 @@ def _age(seconds: float) -> str:
 def _caption(read: ClusterReport) -> str:
     rows = read.rows
     versions = sorted({str(row["version"]) for row in rows})
-    lines = [
-        f"{len(rows)} gateways, {sum(row['connections'] for row in rows):,} connections, "
-        f"{sum(row['open_runs'] for row in rows):,} open runs; RTT: of the last minute"
-    ]
+    connections, open_runs = (sum(row[name] for row in rows) for name in ("connections", "open_runs"))
+    gateways = f"{len(rows)} gateways, {connections:,} connections, {open_runs:,} open runs"
+    lines = [f"{gateways}; RTT: of the last minute"]
     if len(versions) > 1:
         lines.append(f"versions side by side: {', '.join(versions)}")
     if read.problem is not None:

@@ -61,7 +61,7 @@ def test_processes_with_other_hash_seeds_agree() -> None:
         "print([ring.owner(f'default:chat-{n}') for n in range(1000)])"
     )
     answers = {
-        subprocess.run(  # noqa: S603  our own code
+        subprocess.run(
             [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
         ).stdout
         for seed in ("1", "2", "3")
