@@ -44,6 +44,8 @@ export class Connection implements ChannelSink, Source {
   isAnswered = false;
   isOver = false;
   welcomedAt = 0;
+  /** Not for anybody who prints this. */
+  readonly #token: string | null;
   private _channel: Channel | null = null;
   private _pulse: Pulse | null = null;
   private _settle: (ending: Ending | null) => void = () => undefined;
@@ -56,8 +58,14 @@ export class Connection implements ChannelSink, Source {
     private readonly _onEnd: (connection: Connection, ending: Ending) => void,
     readonly name: ChannelName,
     readonly url: string,
-    readonly token: string | null,
-  ) {}
+    token: string | null,
+  ) {
+    this.#token = token;
+  }
+
+  get token(): string | null {
+    return this.#token;
+  }
 
   /** Null when it is welcome; else how it ended before. */
   open(request: ChannelRequest): Promise<Ending | null> {

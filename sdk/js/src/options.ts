@@ -125,7 +125,7 @@ export function readOptions(options: ConnectOptions): Settings {
   if (heartbeat !== null && !(heartbeat >= 5_000 && heartbeat <= 25_000)) {
     throw bad("heartbeat: 5000 to 25000");
   }
-  const { timing, ...given } = options;
+  const { timing, token: _, ...given } = options; // nothing that may be printed holds a token
   return { ...DEFAULTS, ...withoutHoles(given), urls, timing: { ...DEFAULT_TIMING, ...timing } };
 }
 

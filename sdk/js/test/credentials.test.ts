@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { AuthError, ForbiddenError, NotFoundError, SupersededError } from "../src/errors.js";
 import { json, refusal } from "./stage/gateway.js";
@@ -34,6 +35,25 @@ describe("the token", () => {
     expect(session.error).toBeInstanceOf(AuthError);
     expect(reader.error).toBe(session.error);
     expect(String(session.error) + JSON.stringify(session.error)).not.toContain("the-same");
+  });
+
+  it("is in nothing that a session prints (U02)", async () => {
+    const stage = new Stage();
+    const session = await stage.live({ token: "marker-of-a-secret" });
+    stage.gateway.socket.control({ kind: "error", code: "busy", message: "later", retryable: true, after_ms: 10 });
+
+    expect(inspect(session, { depth: 20 })).not.toContain("marker-of-a-secret");
+    expect(stage.gateway.socket.url.href).not.toContain("marker-of-a-secret");
+  });
+
+  it("that is let in only to be refused at once is no new one", async () => {
+    const stage = new Stage();
+    const session = stage.connect({ token: () => "the-same" });
+    stage.gateway.onSocket = (socket) => socket.welcome().end(4401, "revoked");
+
+    await stage.clock.advance(60_000);
+
+    expect([stage.gateway.sockets.length, session.error?.code]).toEqual([2, "unauthenticated"]);
   });
 
   it("that is new is tried once more, and lets us in (U04)", async () => {

@@ -186,6 +186,19 @@ describe("digests", () => {
     expect(await ended("abd", fetched)).toEqual({ seen: [{ run: "r", ok: false, healed: false }], requests: 1 });
   });
 
+  it("are compared again when the end comes again, but nothing is fetched twice", async () => {
+    const stage = new Stage();
+    const session = await stage.live();
+    session.on("message", () => undefined);
+    stage.gateway.onRequest = () => history([], "e.f.3");
+    stage.gateway.socket.text(1, { kind: "run_start", run: "r" }).delta(2, "abc", 0).text(3, end("abd"));
+    await stage.clock.advance(100);
+    stage.gateway.socket.text(4, end("abd"));
+    await stage.clock.advance(100);
+
+    expect(stage.gateway.requests.length).toBe(1);
+  });
+
   it("a run that was joined in its middle after a reload gets its beginning back", async () => {
     const stage = new Stage();
     const session = await stage.live({ cursor: "e.f.2" });
