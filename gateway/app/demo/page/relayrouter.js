@@ -1776,7 +1776,6 @@ var Connection = class {
     this._onEnd = _onEnd;
     this.name = name;
     this.url = url;
-    this.token = token;
     /** The gateway's id for it; null before the welcome. */
     this.id = null;
     /** `<epoch>.<fork>` that its frames are on. */
@@ -1794,6 +1793,12 @@ var Connection = class {
     this._pulse = null;
     this._settle = () => void 0;
     this._openFailed = () => this._end(broken("could not be opened"));
+    this.#token = token;
+  }
+  /** Not for anybody who prints this. */
+  #token;
+  get token() {
+    return this.#token;
   }
   /** Null when it is welcome; else how it ended before. */
   open(request) {
@@ -2813,7 +2818,7 @@ function readOptions(options) {
   if (heartbeat !== null && !(heartbeat >= 5e3 && heartbeat <= 25e3)) {
     throw bad("heartbeat: 5000 to 25000");
   }
-  const { timing, ...given } = options;
+  const { timing, token: _, ...given } = options;
   return { ...DEFAULTS, ...withoutHoles(given), urls, timing: { ...DEFAULT_TIMING, ...timing } };
 }
 var withoutHoles = (options) => Object.fromEntries(Object.entries(options).filter(([, value]) => value != null));
@@ -5216,6 +5221,7 @@ var Database = class {
     const connection = await this.#connection;
     const transaction = connection.transaction(PLACES, mode);
     use(transaction.objectStore(PLACES));
+    transaction.commit?.();
     await this.#settled("it did not write", (resolve, reject) => {
       transaction.oncomplete = () => resolve(void 0);
       transaction.onabort = () => reject(transaction.error ?? new DOMException("aborted", "AbortError"));

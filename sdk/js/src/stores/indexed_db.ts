@@ -72,6 +72,7 @@ class Database implements Backend {
     const connection = await this.#connection;
     const transaction = connection.transaction(PLACES, mode);
     use(transaction.objectStore(PLACES));
+    transaction.commit?.(); // a page that is left at this moment could not say any more that nothing follows
     await this.#settled("it did not write", (resolve, reject) => {
       transaction.oncomplete = () => resolve(undefined);
       transaction.onabort = () => reject(transaction.error ?? new DOMException("aborted", "AbortError"));
