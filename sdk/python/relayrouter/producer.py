@@ -148,7 +148,7 @@ class Publisher:
     async def push_to_user(
         self, user: str, *payloads: Mapping[str, Any], expires_in: float | None = None
     ) -> list[UserPush]:
-        """Into all sessions of a user, each once; empty when the user has none."""
+        """Into all sessions that the user has been connected to, once into each; empty when there is none."""
         body: dict[str, Any] = {"messages": [{"payload": dict(payload)} for payload in payloads]}
         if expires_in is not None:
             body["expires_in"] = expires_in
