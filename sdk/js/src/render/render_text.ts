@@ -46,6 +46,7 @@ export function renderText(session: TextSession, run: string, element: Node, opt
   let cutter = options.segments?.() ?? null;
   let cancelTick = (): void => undefined;
   let gathered: string | null = null; // null: all of the session's text is to be shown anew
+  let readChars: number | null = null; // of the session's text, when the last write was all of it
 
   const batch = new FrameBatch((lateMs) => {
     write();
@@ -55,6 +56,7 @@ export function renderText(session: TextSession, run: string, element: Node, opt
   const write = (): void => {
     const text = gathered ?? textOf();
     const isAnew = gathered === null;
+    if (isAnew) readChars = text.length;
     gathered = "";
     if (isAnew && cutter) cutter = options.segments?.() ?? null;
     const shown = cutter ? cut(cutter, text) : text;
@@ -74,7 +76,11 @@ export function renderText(session: TextSession, run: string, element: Node, opt
 
   const stopText = session.on(track, (event) => {
     if (event.run !== run) return;
-    if (event.isRewritten || (gathered?.length ?? 0) + event.added.length > MAX_GATHERED_CHARS) gathered = null;
+    // Who begins to show a run in the moment of its announcement has read the text of this very event already.
+    const isRead = readChars !== null && textOf().length !== readChars + event.added.length;
+    readChars = null;
+    const isTooMuch = (gathered?.length ?? 0) + event.added.length > MAX_GATHERED_CHARS;
+    if (event.isRewritten || isRead || isTooMuch) gathered = null;
     else if (gathered !== null) gathered += event.added;
     batch.request();
   });

@@ -58,6 +58,17 @@ describe("renderText", () => {
     expect(writes).toBe(2);
   });
 
+  it("shows nothing twice that came with the run's announcement", () => {
+    session.texts.set("r", "Hello");
+    renderText(session, "r", element, { clock: page });
+    session.emit("text", { run: "r", added: "Hello", isRewritten: false });
+    session.add("r", " world");
+    page.draw();
+    session.add("r", "!");
+    page.draw();
+    expect(element.textContent).toBe("Hello world!");
+  });
+
   it("appends to the text node that is there", () => {
     renderText(session, "r", element, { clock: page });
     session.add("r", "a");
@@ -84,8 +95,9 @@ describe("renderText", () => {
 
   it("gathers no more than it must while no frame comes", () => {
     renderText(session, "r", element, { clock: page, onWrite });
+    session.add("r", "z".repeat(1_024));
     const reads = session.reads;
-    for (let count = 0; count < 64; count += 1) session.add("r", "z".repeat(1_024));
+    for (let count = 0; count < 63; count += 1) session.add("r", "z".repeat(1_024));
     page.draw();
     expect(session.reads).toBe(reads);
     for (let count = 0; count < 65; count += 1) session.add("r", "z".repeat(1_024));
