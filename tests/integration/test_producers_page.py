@@ -9,15 +9,15 @@ import shutil
 import sys
 import time
 import types
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Self
 
 import aiohttp
 import pytest
 import pytest_asyncio
+from relayrouter import Message, RunResult, connect
 
-from gateway.adapters.client.publish_stream import StreamResult
 from gateway.samples import TOOL_ANSWER, Sample, load_dialect_samples
 from loadtest.plain_http import ask_once
 from loadtest.stage import Stage
@@ -72,7 +72,8 @@ async def test_every_example_of_the_page_is_marked() -> None:
 
     assert len(fences) == len(TESTED)
     assert set(TESTED) == {
-        "curl", "openai", "anthropic", "ndjson", "attach", "tokens", "push", "order", "inbox", "take", "signature"
+        "curl", "run", "openai", "anthropic", "messages", "ndjson", "attach", "tokens", "push", "order", "inbox",
+        "take", "signature",
     }  # fmt: skip
 
 
@@ -151,7 +152,7 @@ async def test_input_reaches_the_consumer_of_the_page(url: str) -> None:
         worker.cancel()
         await asyncio.wait([worker])
 
-    assert item == ("input", "chat-1", {"text": "And in Python?"})
+    assert item == ("chat-1", "And in Python?")
 
 
 async def test_input_is_taken_by_curl(url: str) -> None:
@@ -175,6 +176,50 @@ async def test_a_receiver_knows_a_genuine_webhook() -> None:
     assert not is_genuine(b"s" * 32, headers, body + b" ")
     assert not is_genuine(b"t" * 32, headers, body)
     assert not is_genuine(b"s" * 32, headers | {"RelayRouter-Timestamp": "1700000000"}, body)
+
+
+async def until_message(url: str, is_it: Callable[[Message], object]) -> Message:
+    async with connect(url, session="chat-1", client="page", from_="start") as reader, asyncio.timeout(10):
+        async for message in reader:
+            if is_it(message):
+                return message
+    raise AssertionError
+
+
+async def test_a_run_is_written_and_an_interrupt_ends_it(url: str) -> None:
+    """The same block: to its end, and stopped in the middle by a user."""
+    made = namespace("run", url)
+
+    async def words() -> AsyncIterator[str]:
+        yield "Hello, "
+        yield "wörld."
+
+    async def endless() -> AsyncIterator[str]:
+        yield "Hello, wörld. And "
+        await asyncio.get_running_loop().create_future()
+
+    result = await made["answer"]("chat-1", "p1", words())
+    stopped = asyncio.create_task(made["answer"]("chat-1", "p2", endless()))
+    shown = await until_message(url, lambda message: message.run == "p2" and message.text.startswith("Hello"))
+    async with connect(url, session="chat-1", client="page") as reader:
+        await reader.interrupt("p2", (shown.seq or 0, 5))
+    async with asyncio.timeout(10):
+        seen = await stopped
+
+    assert (result.reason, result.digest) == ("complete", sha256("Hello, wörld."))
+    assert seen == {"seq": shown.seq, "at": 5}
+
+
+async def test_messages_and_a_question(url: str) -> None:
+    reporting = asyncio.create_task(namespace("messages", url)["report"]("chat-1"))
+    asked = await until_message(url, lambda message: message.kind == "ask" and message.payload["message"] == "Send it?")
+    async with connect(url, session="chat-1", client="page") as reader:
+        await reader.answer(asked.payload["ask"], "yes")
+    async with asyncio.timeout(10):
+        seq, value = await reporting
+
+    assert value == "yes"
+    assert seq < (asked.seq or 0)
 
 
 # ---- providers' clients: stand-ins that give what the real ones give ------------------------------------------------
@@ -218,10 +263,10 @@ async def test_the_client_of_openai(url: str, monkeypatch: pytest.MonkeyPatch) -
     client = types.SimpleNamespace(chat=types.SimpleNamespace(completions=types.SimpleNamespace(create=create)))
     monkeypatch.setitem(sys.modules, "openai", types.SimpleNamespace(AsyncOpenAI=lambda: client))
 
-    result: StreamResult = await namespace("openai", url)["answer"]("chat-1", "by-openai", [])
+    result: RunResult = await namespace("openai", url)["answer"]("chat-1", "by-openai", [])
 
-    assert (result.reason, result.answer["sha256"]) == ("complete", sha256(sample.text))
-    assert result.answer["reasoning"]["sha256"] == sha256(sample.reasoning)
+    assert (result.reason, result.digest) == ("complete", sha256(sample.text))
+    assert result.report["reasoning"]["sha256"] == sha256(sample.reasoning)
 
 
 async def test_the_client_of_anthropic(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +274,7 @@ async def test_the_client_of_anthropic(url: str, monkeypatch: pytest.MonkeyPatch
     client = types.SimpleNamespace(messages=types.SimpleNamespace(stream=lambda **_: _Stream(sample)))
     monkeypatch.setitem(sys.modules, "anthropic", types.SimpleNamespace(AsyncAnthropic=lambda: client))
 
-    result: StreamResult = await namespace("anthropic", url)["answer"]("chat-1", "by-anthropic", [])
+    result: RunResult = await namespace("anthropic", url)["answer"]("chat-1", "by-anthropic", [])
 
-    assert (result.reason, result.answer["sha256"]) == ("complete", sha256(sample.text))
-    assert result.answer["reasoning"]["sha256"] == sha256(sample.reasoning)
+    assert (result.reason, result.digest) == ("complete", sha256(sample.text))
+    assert result.report["reasoning"]["sha256"] == sha256(sample.reasoning)
