@@ -43,9 +43,13 @@ def recording(path: Path) -> Path:
     return path
 
 
+def find_chromium() -> str | None:
+    return next((path for name in PROGRAMS if (path := shutil.which(name))), None)
+
+
 @pytest.fixture(scope="session")
 def chromium_path() -> str:
-    found = next((path for name in PROGRAMS if (path := shutil.which(name))), None)
+    found = find_chromium()
     if found is None:
         pytest.skip("Chromium is not installed")
     return found

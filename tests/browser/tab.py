@@ -13,8 +13,9 @@ from playwright.async_api import CDPSession, Error, Page
 
 WITHIN_SECONDS = 40
 POLL_SECONDS = 0.05
-MIDDLE_CHARACTERS = (150, 1_200)
-"""With so many on the screen a run of the demo goes on for seconds."""
+SHOWN = "window.demo?.openRun?.text.textContent.length"
+IN_A_RUN = f"root.dataset.state === 'live' && {SHOWN} > 150 && {SHOWN} < 1200"
+"""It goes on for seconds: it has some two thousand characters."""
 BETWEEN_PAGES = ("context was destroyed", "Cannot find context", "demo is not defined")
 DESCRIPTION = "JSON.stringify([root?.dataset, [...(root?.querySelectorAll('article') ?? [])].map((it) => it.dataset)])"
 
@@ -77,13 +78,18 @@ class DemoTab(ABC):
 
     async def in_a_run(self) -> str:
         """Wait for the middle of a run; its name."""
-        least, most = MIDDLE_CHARACTERS
-        shown = "window.demo?.openRun?.text.textContent.length"
-        middle = f"{shown} > {least} && {shown} < {most} && root.dataset.state === 'live'"
         async with asyncio.timeout(WITHIN_SECONDS):
-            while not (run := await self.value(f"{middle} ? demo.openRun.run : ''")):
+            while not (run := await self.value(f"{IN_A_RUN} ? demo.openRun.run : ''")):
                 await asyncio.sleep(POLL_SECONDS)
         return str(run)
+
+    async def press_in_a_run(self, button: str) -> str:
+        """In one step with the look at it: on a busy machine a run may end meanwhile."""
+        while True:
+            await self.in_a_run()
+            click = f"root.querySelector('[data-do={button}]').click()"
+            if run := await self.value(f"({IN_A_RUN}) ? ({click}, demo.openRun.run) : ''"):
+                return str(run)
 
     async def text(self, run: str) -> str:
         return str(await self.value(f"root.querySelector('article[data-run=\"{run}\"] .delta').textContent"))

@@ -81,7 +81,7 @@ async def test_third_generation_network(open_tab: OpenTab) -> None:
     run = await tab.in_a_run()
 
     await tab.shows_the_source_of(run)
-    assert 300 <= await tab.value("demo.session.quality.rtt")
+    await tab.until("demo.session.quality.rtt >= 300")
     assert "good" != await tab.value("demo.session.quality.level")
 
 
@@ -161,9 +161,8 @@ async def test_second_tab_that_joins_late_is_shown_all(open_tab: OpenTab, site: 
 
 async def test_interrupt_from_the_page_is_the_end_of_the_text(open_tab: OpenTab, site: DemoSite) -> None:
     tab = await open_tab()
-    run = await tab.in_a_run()
 
-    await tab.page.locator("#own [data-do=interrupt]").click()
+    run = await tab.press_in_a_run("interrupt")
     await tab.until(f"root.querySelector('article[data-run=\"{run}\"] .cut')")
     shown = await tab.text(run)
 

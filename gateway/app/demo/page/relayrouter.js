@@ -1446,7 +1446,7 @@ function defaultPlatform() {
     fetch: scope.fetch ? (url, init) => fetch(url, init) : null,
     isOnline: () => scope.navigator?.onLine !== false,
     onPage: (listener) => listenToPage(scope, listener),
-    lock: async (name) => scope.navigator?.locks ? webLock(scope.navigator.locks, name) : ownLock(name)
+    lock: async (name) => scope.navigator?.locks ? webLock(scope.navigator.locks, name).catch(() => none) : ownLock(name)
   };
 }
 var taken = /* @__PURE__ */ new Set();
@@ -1589,6 +1589,8 @@ var Pulse = class {
     this._isDuplex = _isDuplex;
     this._timing = _timing;
     this._sink = _sink;
+    /** It is us who do not read. */
+    this.isHeld = false;
     this._isSampledOften = false;
     this._isStreaming = false;
     this._askedAt = null;
@@ -1670,6 +1672,7 @@ var Pulse = class {
   _check(isLate) {
     const now = this._platform.now();
     if (!this._isDuplex) {
+      if (this.isHeld) this.heard();
       if (now - this._heardAt < this._silenceMs) return;
       if (isLate && this._asked++ < MAX_ASKED) this._heardAt = now - this._silenceMs + this._timing.probeTimeoutMs;
       else this._die();
@@ -1867,8 +1870,12 @@ var Connection = class {
   ended(ending) {
     this._end(ending);
   }
-  room() {
-    return this._owner.room(this);
+  async room() {
+    if (!this.isWelcome) return;
+    if (this._pulse) this._pulse.isHeld = true;
+    await this._owner.room(this);
+    if (this._pulse) this._pulse.isHeld = false;
+    this.heard();
   }
   // ---- what its frames say -----------------------------------------------------------------------------------------
   /** Also the repeated welcomes of a long poll. */
@@ -2377,6 +2384,7 @@ init_texts();
 var ROOM_BYTES = 256 * 1024;
 var FULL_BYTES = 4 * 1024 * 1024;
 var JOIN_MS = 500;
+var PLAIN = ["kind", "run", "text", "at"];
 var SENTENCE_END = /[.!?…。！？\n]["'”’)\]]*\s*$/u;
 var Feed = class {
   /** `onItem`: there may be something to take. */
@@ -2425,7 +2433,7 @@ var Feed = class {
     const [first] = this._items;
     let count = 0;
     for (const { frame } of this._items) {
-      if (frame.kind !== first.frame.kind || frame.run !== first.frame.run) return count;
+      if (frame.kind !== first.frame.kind || frame.run !== first.frame.run || !isText(frame)) return count;
       count += 1;
       if (SENTENCE_END.test(textOf(frame.payload.text))) return count;
     }
@@ -2438,7 +2446,7 @@ var Feed = class {
     return 0;
   }
 };
-var isText = (frame) => !frame.isControl && trackOf(frame.kind) !== null && frame.kind !== "code_block";
+var isText = ({ isControl, kind, payload }) => !isControl && trackOf(kind) !== null && Object.keys(payload).every((name) => PLAIN.includes(name));
 function join(items) {
   const first = items[0];
   const last = items[items.length - 1];
@@ -3623,6 +3631,7 @@ function renderText(session, run, element, options = {}) {
   let cutter = options.segments?.() ?? null;
   let cancelTick = () => void 0;
   let gathered = null;
+  let readChars = null;
   const batch = new FrameBatch((lateMs) => {
     write();
     if (lateness.seen(lateMs, clock.now())) batch.request();
@@ -3630,6 +3639,7 @@ function renderText(session, run, element, options = {}) {
   const write = () => {
     const text = gathered ?? textOf2();
     const isAnew = gathered === null;
+    if (isAnew) readChars = text.length;
     gathered = "";
     if (isAnew && cutter) cutter = options.segments?.() ?? null;
     const shown = cutter ? cut(cutter, text) : text;
@@ -3647,7 +3657,10 @@ function renderText(session, run, element, options = {}) {
   };
   const stopText = session.on(track, (event) => {
     if (event.run !== run) return;
-    if (event.isRewritten || (gathered?.length ?? 0) + event.added.length > MAX_GATHERED_CHARS) gathered = null;
+    const isRead = readChars !== null && textOf2().length !== readChars + event.added.length;
+    readChars = null;
+    const isTooMuch = (gathered?.length ?? 0) + event.added.length > MAX_GATHERED_CHARS;
+    if (event.isRewritten || isRead || isTooMuch) gathered = null;
     else if (gathered !== null) gathered += event.added;
     batch.request();
   });
