@@ -28,7 +28,8 @@ async def say(gateway: Gateway, seqs: range) -> None:
 @pytest.mark.fault
 async def test_each_input_has_its_effect_once_although_its_gateway_dies(stage: Stage) -> None:
     """Killed between two acknowledgements: some were heard and not answered."""
-    gateways = await stage.start_gateways(2, stage.server().url, input__rate_per_second="1000", input__rate_burst="1000")
+    quick = {"input__rate_per_second": "1000", "input__rate_burst": "1000"}
+    gateways = await stage.start_gateways(2, stage.server().url, **quick)
     effects: Counter[str] = Counter()
     async with asyncio.timeout(50), inbox_of(gateways) as inbox:
         await say(gateways[1], range(1, 41))
