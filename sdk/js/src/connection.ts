@@ -149,8 +149,12 @@ export class Connection implements ChannelSink, Source {
     this._end(ending);
   }
 
-  room(): Promise<void> {
-    return this._owner.room(this);
+  async room(): Promise<void> {
+    if (!this.isWelcome) return;
+    if (this._pulse) this._pulse.isHeld = true;
+    await this._owner.room(this);
+    if (this._pulse) this._pulse.isHeld = false;
+    this.heard();
   }
 
   // ---- what its frames say -----------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ const ROOM_BYTES = 256 * 1024;
 const FULL_BYTES = 4 * 1024 * 1024;
 /** A part of a sentence waits no longer for its end. */
 const JOIN_MS = 500;
+const PLAIN = ["kind", "run", "text", "at"];
 const SENTENCE_END = /[.!?…。！？\n]["'”’)\]]*\s*$/u;
 
 export class Feed {
@@ -80,7 +81,7 @@ export class Feed {
     const [first] = this._items as [Item];
     let count = 0;
     for (const { frame } of this._items) {
-      if (frame.kind !== first.frame.kind || frame.run !== first.frame.run) return count;
+      if (frame.kind !== first.frame.kind || frame.run !== first.frame.run || !isText(frame)) return count;
       count += 1;
       if (SENTENCE_END.test(textOf(frame.payload.text))) return count;
     }
@@ -94,8 +95,9 @@ export class Feed {
   }
 }
 
-const isText = (frame: Frame): boolean =>
-  !frame.isControl && trackOf(frame.kind) !== null && frame.kind !== "code_block";
+/** What more than its text a message says must not be lost in a joined one. */
+const isText = ({ isControl, kind, payload }: Frame): boolean =>
+  !isControl && trackOf(kind) !== null && Object.keys(payload).every((name) => PLAIN.includes(name));
 
 /** Adjacent deltas of one run as one merged frame. Parts that we have already of an overlap were cut before. */
 function join(items: readonly Item[]): Item {

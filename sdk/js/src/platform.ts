@@ -82,7 +82,8 @@ export function defaultPlatform(): Platform {
     fetch: scope.fetch ? (url, init) => fetch(url, init) : null,
     isOnline: () => scope.navigator?.onLine !== false,
     onPage: (listener) => listenToPage(scope, listener),
-    lock: async (name) => (scope.navigator?.locks ? webLock(scope.navigator.locks, name) : ownLock(name)),
+    lock: async (name) =>
+      scope.navigator?.locks ? webLock(scope.navigator.locks, name).catch(() => none) : ownLock(name),
   };
 }
 

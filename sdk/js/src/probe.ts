@@ -32,6 +32,8 @@ export interface PulseTiming {
 
 /** Of one connection, from its welcome on. One timer. */
 export class Pulse {
+  /** It is us who do not read. */
+  isHeld = false;
   private _isSampledOften = false;
   private _isStreaming = false;
   private _heardAt: number;
@@ -137,6 +139,7 @@ export class Pulse {
   private _check(isLate: boolean): void {
     const now = this._platform.now();
     if (!this._isDuplex) {
+      if (this.isHeld) this.heard();
       if (now - this._heardAt < this._silenceMs) return;
       if (isLate && this._asked++ < MAX_ASKED) this._heardAt = now - this._silenceMs + this._timing.probeTimeoutMs;
       else this._die();

@@ -139,6 +139,19 @@ describe("degradation", () => {
     expect(reader.messages[0]).toMatchObject({ firstSeq: 1, seq: 2 });
   });
 
+  it("a message that says more than its text is handed out by itself", async () => {
+    const stage = new Stage();
+    const reader = new Reader(await stage.live({ segments: "whole" }));
+    stage.gateway.socket.delta(1, "One ", 0).delta(2, "two ", 4);
+    stage.gateway.socket.text(3, { kind: "delta", run: "r", text: "three.", at: 8, mood: "glad" });
+    await settle();
+
+    expect(reader.messages.map(({ text, payload }) => [text, payload.mood])).toEqual([
+      ["One two ", undefined],
+      ["three.", "glad"],
+    ]);
+  });
+
   it("a part of a sentence does not wait behind another kind of message", async () => {
     const stage = new Stage();
     const reader = new Reader(await stage.live({ segments: "whole" }));

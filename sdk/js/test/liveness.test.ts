@@ -149,6 +149,26 @@ describe("liveness", () => {
     expect(session.state).toBe("live");
   });
 
+  it("an event stream that an idle application does not read on is not taken for dead", async () => {
+    const stage = new Stage();
+    stage.gateway.onRequest = ({ signal }) => {
+      const stream = new PlayedStream(signal);
+      stream.event({ type: "control", payload: { kind: "welcome", connection: "s", cursor: "e.f.0", heartbeat: 15 } });
+      const text = "x".repeat(300 * 1024);
+      stream.event({ type: "text", seq: 1, payload: { kind: "delta", run: "r", text, at: 0 } });
+      stream.event({ type: "text", seq: 2, payload: { kind: "delta", run: "r", text: "end", at: text.length } });
+      return stream.response;
+    };
+    const session = stage.connect({ channel: "sse" });
+    await stage.clock.advance(300_000);
+    const requests = stage.gateway.requests.length;
+    const reader = new Reader(session);
+    await stage.clock.advance(100);
+
+    expect([requests, session.state]).toEqual([1, "live"]);
+    expect(reader.texts.at(-1)).toBe("end");
+  });
+
   it("an event stream without its comments is dead", async () => {
     const stage = new Stage();
     stage.gateway.onRequest = ({ signal }) => {
