@@ -24,10 +24,15 @@ class NoNode(Exception):
 
 def node_directory() -> Path:
     """Where `node` and `npm` are. Installs the wheel when PATH has none that is new enough; raises NoNode."""
-    found = shutil.which("node")
-    if found is not None and shutil.which("npm") is not None and _major_of(found) >= LEAST_MAJOR:
-        return Path(found).parent
-    return _of_wheel() or _install()
+    return on_path(os.environ.get("PATH", "")) or _of_wheel() or _install()
+
+
+def on_path(path: str) -> Path | None:
+    """The directory of the first `node` on `path`, if it is new enough and has an `npm` somewhere."""
+    found = shutil.which("node", path=path)
+    if found is None or shutil.which("npm", path=path) is None or _major_of(found) < LEAST_MAJOR:
+        return None
+    return Path(found).parent
 
 
 def command_of(directory: Path, arguments: list[str]) -> list[str]:
