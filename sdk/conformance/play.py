@@ -78,6 +78,8 @@ class Play:
         for exchange in self._steps.server.exchanges:
             if any(len(token) > 1 and token in exchange.request.raw_target for token in self._steps.tokens):
                 raise Failed(f"{exchange.name} has a token in its URL")
+            if exchange.kind == "other" and exchange.request.token:
+                raise Failed(f"{exchange.name}, which is no part of the gateway's, was sent the token")
         await self._close_all()
         for kind, bounds in expect.get("requests", {}).items():
             self._steps.check_count(kind, bounds)

@@ -51,8 +51,8 @@ class ServerSteps:
                 return [self._substituted(item) for item in value]
             case "$url":
                 return self.server.urls[0]
-            case "$url2":
-                return self.server.urls[1]
+            case str() if value.startswith("$url2"):
+                return value.replace("$url2", self.server.urls[1])
             case "$dead":
                 return "http://127.0.0.1:9"
             case str() if value.endswith("$store"):
