@@ -21,7 +21,7 @@ import type { Recovery } from "./recovery.js";
 import { Speaking } from "./speaking.js";
 import type { ChannelName, SessionState } from "./states.js";
 import { MemoryStore } from "./store.js";
-import { claimClient, freshClient } from "./tab_lock.js";
+import { takePlace } from "./tab_place.js";
 import { RunTexts } from "./texts.js";
 
 /**
@@ -247,19 +247,13 @@ export class Session implements AsyncIterable<Message> {
   // ---- its life ----------------------------------------------------------------------------------------------------
 
   private async _start(options: ConnectOptions): Promise<void> {
-    const saved = await this._keeper.load();
-    const wanted = options.client ?? saved?.client ?? freshClient(this._platform);
-    const claimed = await claimClient(this._platform, this._settings.session, wanted);
-    if (this._isClosed) return claimed.release();
-    this._releaseLock = claimed.release;
-    this._clientId = claimed.client;
-    if (claimed.isDuplicate && this._keeper.isShared) this._keeper.forsake(new MemoryStore());
-    const cursor = options.cursor ?? saved?.cursor ?? null;
-    const inputs = saved?.client === claimed.client ? saved.inputs : [];
-    this._keeper.begin(claimed.client, cursor, inputs);
-    this._reception.place.cursor = savedCursor(cursor);
-    this._delivery.isFilling = cursor !== null;
-    this._speaking.saved = inputs;
+    const place = await takePlace(this._platform, this._keeper, this._settings.session, options);
+    if (this._isClosed) return place.release();
+    this._releaseLock = place.release;
+    this._clientId = place.client;
+    this._reception.place.cursor = place.cursor;
+    this._delivery.isFilling = place.cursor !== null;
+    this._speaking.saved = place.inputs;
     // What ends its loop is an error of this code: nobody else could tell the application.
     this._conductor.run().catch((error: unknown) => {
       this._finish(new RelayError("internal", error instanceof Error ? error.message : "internal error"));
@@ -331,13 +325,4 @@ export class Session implements AsyncIterable<Message> {
 /** A session that connects at once and keeps connected until `close`, or until a refusal that nothing would change. */
 export function connect(options: ConnectOptions): Session {
   return new Session(options);
-}
-
-/** What an older version kept, or somebody else wrote, is no position. */
-function savedCursor(text: string | null) {
-  try {
-    return parseCursor(text);
-  } catch {
-    return null;
-  }
 }
