@@ -3220,7 +3220,25 @@ var MemoryStore = class {
   }
 };
 
-// src/tab_lock.ts
+// src/tab_place.ts
+init_cursor();
+async function takePlace(platform, keeper, session, asked) {
+  const saved = await keeper.load();
+  const wanted = asked.client ?? saved?.client ?? freshClient(platform);
+  const { client, isDuplicate, release } = await claimClient(platform, session, wanted);
+  if (isDuplicate && keeper.isShared) keeper.forsake(new MemoryStore());
+  const cursor = asked.cursor ?? saved?.cursor ?? null;
+  const inputs = saved?.client === client ? saved.inputs : [];
+  keeper.begin(client, cursor, inputs);
+  return { client, cursor: savedCursor(cursor), inputs, release };
+}
+function savedCursor(text) {
+  try {
+    return parseCursor(text);
+  } catch {
+    return null;
+  }
+}
 var ID_BYTES2 = 12;
 var freshClient = (platform) => `js-${platform.randomHex(ID_BYTES2)}`;
 async function claimClient(platform, session, client) {
@@ -3412,19 +3430,13 @@ var Session = class {
   }
   // ---- its life ----------------------------------------------------------------------------------------------------
   async _start(options) {
-    const saved = await this._keeper.load();
-    const wanted = options.client ?? saved?.client ?? freshClient(this._platform);
-    const claimed = await claimClient(this._platform, this._settings.session, wanted);
-    if (this._isClosed) return claimed.release();
-    this._releaseLock = claimed.release;
-    this._clientId = claimed.client;
-    if (claimed.isDuplicate && this._keeper.isShared) this._keeper.forsake(new MemoryStore());
-    const cursor = options.cursor ?? saved?.cursor ?? null;
-    const inputs = saved?.client === claimed.client ? saved.inputs : [];
-    this._keeper.begin(claimed.client, cursor, inputs);
-    this._reception.place.cursor = savedCursor(cursor);
-    this._delivery.isFilling = cursor !== null;
-    this._speaking.saved = inputs;
+    const place = await takePlace(this._platform, this._keeper, this._settings.session, options);
+    if (this._isClosed) return place.release();
+    this._releaseLock = place.release;
+    this._clientId = place.client;
+    this._reception.place.cursor = place.cursor;
+    this._delivery.isFilling = place.cursor !== null;
+    this._speaking.saved = place.inputs;
     this._conductor.run().catch((error) => {
       this._finish(new RelayError("internal", error instanceof Error ? error.message : "internal error"));
     });
@@ -3485,13 +3497,6 @@ var Session = class {
 };
 function connect(options) {
   return new Session(options);
-}
-function savedCursor(text) {
-  try {
-    return parseCursor(text);
-  } catch {
-    return null;
-  }
 }
 
 // src/render/frames.ts
