@@ -93,9 +93,7 @@ class Http:
             return broken(
                 f"the upgrade was answered with {status}" if status else "no answer", is_transport=bool(status)
             )
-        if not answer.is_ours:
-            return refused(answer.status, None, answer.after_seconds)
-        if answer.status != 200:
+        if answer.status != 200 or not answer.is_ours:
             return refused(answer.status, answer.body, answer.after_seconds)
         if status in (429, 503):
             return refused(status, None, after_seconds or 0.0)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 from relayrouter import Session, State, Timing, connect, running
 from relayrouter.channel import Channel, Circumstances
-from relayrouter.endings import Ending, broken, closed
+from relayrouter.endings import After, Ending, broken, closed
 from relayrouter.messages import Frame
 from relayrouter.states import ChannelKind
 
@@ -109,7 +109,7 @@ async def test_a_server_that_accepts_and_closes_at_once_is_not_hammered() -> Non
 
 async def test_messages_alone_do_not_make_a_short_connection_stable() -> None:
     """It must have lived for `stable_after`, too."""
-    session, _states = session_of(Scene(hello(), data(1), (9.9, LOST)), Scene(hello(1), (0.0, LOST)), STAYS)
+    session, _states = session_of(Scene(hello(), (0.0, LOST)), Scene(hello(), data(1), (9.8, LOST)), STAYS)
     async with session:
         await asyncio.sleep(60)
 
@@ -152,6 +152,21 @@ async def test_a_gateway_that_is_away_costs_no_rung() -> None:
 
     assert channel == "websocket"
     assert {kind for kind, _at, _query in Fake.opened} == {ChannelKind.WEBSOCKET}
+
+
+@pytest.mark.parametrize(
+    ("ending", "is_cut_short"), [(Ending(After.BUSY, "busy", after_seconds=100.0), False), (LOST, True)]
+)
+async def test_a_probe_cuts_a_wait_short_unless_the_gateway_asked_for_it(ending: Ending, is_cut_short: bool) -> None:
+    """A page that becomes visible must not hammer a gateway that is busy."""
+    session, states = session_of(Scene(refusal=ending), STAYS, timing=Timing(backoff_base=1e6, backoff_max=1e6))
+    async with session:
+        await states.until("busy" if ending.after is After.BUSY else "waiting")
+        session.probe()
+        await asyncio.sleep(10)
+        attempts = len(Fake.opened)
+
+    assert attempts == (2 if is_cut_short else 1)
 
 
 async def test_the_hold_of_a_closed_session_ends_at_once() -> None:

@@ -125,6 +125,23 @@ async def test_a_digest_that_differs_is_healed_once_from_history() -> None:
     assert (found[-1].ok, found[-1].healed) == (True, True)
 
 
+async def test_a_digest_that_still_differs_is_reported_and_not_asked_for_again() -> None:
+    """History had the same; a run is read once more and no more often."""
+    wrong = polled(start(1), delta(2, "axc", 0), end(3, "abc"), cursor="e1.f1.3")
+    async with (
+        scripted(
+            saying(welcome(0), start(1), delta(2, "axc", 0), end(3, "abc"), end(4, "abc")), history=wrong
+        ) as server,
+        session_of(server) as session,
+    ):
+        digests: list[Any] = []
+        session.on("digest", digests.append)
+        await server.until(lambda: len(digests) == 2)
+
+    assert [(event.ok, event.healed) for event in digests] == [(False, False)] * 2
+    assert len(server.asked("history")) == 1
+
+
 async def test_positions_of_gaps_and_forks_are_resumed_from() -> None:
     """And gaps stand where they happened."""
     async with (
@@ -331,6 +348,7 @@ async def test_a_slow_application_stops_the_reading_and_loses_nothing() -> None:
         async with asyncio.timeout(20):
             while not runtime.handover.is_full:
                 await asyncio.sleep(0.005)
+        await asyncio.sleep(0.3)  # what was read in spite of it would be here
         assert runtime.handover._bytes < 2 * 1024 * 1024
         found = await read(session, 100)
 

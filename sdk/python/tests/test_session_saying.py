@@ -313,8 +313,9 @@ async def test_two_with_one_store_do_not_evict_each_other(tmp_path: Path) -> Non
     async with scripted(accepting(start(1))) as server:
         async with session_of(server, store=FileStore(tmp_path / "p"), client=None) as first:
             await read(first, 1)
+            await server.until((tmp_path / "p").exists)
             async with session_of(server, store=FileStore(tmp_path / "p"), client=None) as second:
-                await read(second, 1)
+                await server.until(lambda: len(server.asked("ws")) == 2)
                 ids = first.client, second.client
         async with session_of(server, store=FileStore(tmp_path / "p"), client=None) as third:
             await server.until(lambda: len(server.asked("ws")) == 3)
