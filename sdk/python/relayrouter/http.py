@@ -40,6 +40,24 @@ def session_url(base: str, session: str, what: str, query: Mapping[str, str], *,
     return URL(f"{text}?{urlencode(query)}" if query else text, encoded=True)
 
 
+def refused_redirects() -> aiohttp.TraceConfig:
+    """For a client whose WebSockets follow no redirect either: `ws_connect` has no word for it.
+
+    A proxy's `/login` is not the gateway's, and must not be given the token. Ends as a failed handshake.
+    """
+
+    async def refuse(_client: object, _context: object, params: aiohttp.TraceRequestRedirectParams) -> None:
+        answer = params.response
+        answer.close()
+        raise aiohttp.WSServerHandshakeError(
+            answer.request_info, answer.history, message="a redirect", status=answer.status, headers=answer.headers
+        )
+
+    trace = aiohttp.TraceConfig()
+    trace.on_request_redirect.append(refuse)
+    return trace
+
+
 def retry_after_seconds(headers: Mapping[str, str] | None) -> float | None:
     """Of a Retry-After header in its number form; a date is of no use without the other host's clock."""
     value = headers.get("Retry-After") if headers is not None else None
@@ -137,4 +155,13 @@ def _json_object(data: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-__all__ = ["TRANSPORT_ERRORS", "Answer", "Http", "check_url", "read_answer", "retry_after_seconds", "session_url"]
+__all__ = [
+    "TRANSPORT_ERRORS",
+    "Answer",
+    "Http",
+    "check_url",
+    "read_answer",
+    "refused_redirects",
+    "retry_after_seconds",
+    "session_url",
+]

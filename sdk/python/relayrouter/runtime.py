@@ -20,7 +20,7 @@ from relayrouter.digests import heal
 from relayrouter.errors import ClosedError, RelayError
 from relayrouter.events import Events, InputEvent, StateEvent
 from relayrouter.handover import Handover, Item, Over
-from relayrouter.http import Http
+from relayrouter.http import Http, refused_redirects
 from relayrouter.input_queue import InputQueue
 from relayrouter.messages import Message
 from relayrouter.notices import Notices
@@ -72,7 +72,9 @@ class Runtime:
         self._was_live = False
         self._ending: asyncio.Task[None] | None = None
         self._http_client = aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=None), cookie_jar=aiohttp.DummyCookieJar()
+            timeout=aiohttp.ClientTimeout(total=None),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trace_configs=[refused_redirects()],
         )
         # aiohttp repeats a GET whose connection was reset, in silence: attempts are counted, and their waits are ours.
         self._http_client._retry_connection = False  # noqa: SLF001  there is no public word for it
@@ -165,6 +167,7 @@ class Runtime:
     async def _end(self, error: RelayError | None) -> None:
         await self._tasks.stop_but(asyncio.current_task())
         await self.connector.close()
+        await self._tasks.settle_but(asyncio.current_task())
         self.is_over.set()
         self.requests.close(error)
         self.inputs.close(error or ClosedError("the session was closed"), is_kept=self._saver is not None)
