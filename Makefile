@@ -43,6 +43,7 @@ test: $(VENV)/.dev $(JS)/dist/.built ## Run the tests: at most six minutes on tw
 	@$(BIN)/python -m pytest tests/integration -m "fault and not soak" -n $(JOBS) --dist loadfile -q \
 	  --ignore $(SLOW)
 	@$(BIN)/python -m pytest $(SLOW) -m "not soak" -q
+	@$(BIN)/python -m pytest tests/browser -q
 	@$(NPM) run --silent test
 	@$(NPM) run --silent size
 	@$(NPM) run --silent pack:test
