@@ -3,9 +3,10 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
+// Node.js 22 and later have a WebSocket of their own, which asks again by itself when an upgrade is answered by 401.
+import { WebSocket } from "ws";
 import { connect, defaultPlatform } from "../dist/esm/index.js";
 
-const WebSocket = globalThis.WebSocket ?? (await import("ws")).WebSocket;
 const began = performance.now();
 const sessions = new Map();
 /** Store path -> the page that is being left: the next one loads after it. */
