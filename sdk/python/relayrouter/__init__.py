@@ -26,6 +26,7 @@ from relayrouter.events import (
     QualityEvent,
     RhythmEvent,
     RunEvent,
+    RunInfo,
     StateEvent,
     TextEvent,
 )
@@ -80,6 +81,7 @@ __all__ = [
     "RelayError",
     "RhythmEvent",
     "RunEvent",
+    "RunInfo",
     "RunItem",
     "RunResult",
     "RunWriter",

@@ -69,7 +69,7 @@ class Applied:
     def _tell(self, frame: Frame, change: Change) -> None:
         run = change.run
         if run is not None and change.started is not None:
-            self.events.emit("run", RunEvent(run, "started", None, change.started))
+            self.events.emit("run", RunEvent(run, "open", None, change.started))
         if run is not None and (change.added or change.is_rewritten):
             name = "thinking" if change.is_reasoning else "text"
             self.events.emit(name, TextEvent(run, change.added, change.is_rewritten))  # type: ignore[arg-type]

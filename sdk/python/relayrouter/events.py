@@ -31,12 +31,18 @@ class TextEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class RunEvent:
-    """`state`: started or ended, with the payload of its `run_start` or `run_end`."""
+class RunInfo:
+    """`reason`: of its end (complete, interrupted ...), None while it is open."""
 
     run: str
-    state: Literal["started", "ended"]
+    state: Literal["open", "ended"]
     reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvent(RunInfo):
+    """With the payload of its `run_start` or `run_end`."""
+
     payload: dict[str, Any] = field(default_factory=dict)
 
 
@@ -163,6 +169,7 @@ __all__ = [
     "QualityEvent",
     "RhythmEvent",
     "RunEvent",
+    "RunInfo",
     "StateEvent",
     "TextEvent",
 ]

@@ -19,6 +19,7 @@ from relayrouter.events import (
     QualityEvent,
     RhythmEvent,
     RunEvent,
+    RunInfo,
     StateEvent,
     TextEvent,
 )
@@ -102,10 +103,12 @@ class Session:
         return known.reasoning.value() if known is not None else ""
 
     @property
-    def runs(self) -> Mapping[str, str | None]:
-        """Known runs, and the reason of their end (None: open)."""
-        runtime = self._runtime
-        return {} if runtime is None else {name: run.reason for name, run in runtime.applied.texts.runs.items()}
+    def runs(self) -> tuple[RunInfo, ...]:
+        """Open ones, and the last that ended."""
+        known = {} if self._runtime is None else self._runtime.applied.texts.runs
+        return tuple(
+            RunInfo(name, "open" if run.reason is None else "ended", run.reason) for name, run in known.items()
+        )
 
     @property
     def asks(self) -> Mapping[str, dict[str, Any]]:

@@ -28,6 +28,11 @@ class Tasks:
                 task.cancel()
             await asyncio.wait(others)
 
+    async def settle_but(self, kept: "asyncio.Task[Any] | None") -> None:
+        """Wait for the ends of those that end by themselves."""
+        while others := {task for task in self._tasks if task is not kept}:
+            await asyncio.wait(others)
+
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (exc := task.exception()) is not None:

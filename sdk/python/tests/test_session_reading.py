@@ -184,6 +184,21 @@ async def test_who_only_listens_gets_everything_too() -> None:
     assert kinds == ["run_start", "delta", "run_end"]
 
 
+async def test_runs_are_open_until_they_have_ended() -> None:
+    """Told as they change, and listed."""
+    async with (
+        scripted(saying(welcome(0), start(1, "a"), start(2, "b"), end(3, "", run="a"))) as server,
+        session_of(server) as session,
+    ):
+        told: list[tuple[str, str, str | None]] = []
+        session.on("run", lambda event: told.append((event.run, event.state, event.reason)))
+        await server.until(lambda: len(told) == 3)
+        runs = [(each.run, each.state, each.reason) for each in session.runs]
+
+    assert told == [("a", "open", None), ("b", "open", None), ("a", "ended", "complete")]
+    assert sorted(runs) == [("a", "ended", "complete"), ("b", "open", None)]
+
+
 async def test_a_listener_that_fails_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
     """It is logged, and the others are called."""
     async with scripted(saying(welcome(0), start(1), delta(2, "a", 0))) as server, session_of(server) as session:

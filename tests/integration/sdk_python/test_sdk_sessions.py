@@ -38,7 +38,7 @@ class Reading:
     async def until_end_of(self, run: str) -> None:
         """Its run_end was handed over and its digest compared."""
         async with asyncio.timeout(30):
-            while self.session.runs.get(run) is None or not self.digests:
+            while not self.digests or (run, "ended") not in [(each.run, each.state) for each in self.session.runs]:
                 self._changed.clear()
                 await self._changed.wait()
 
