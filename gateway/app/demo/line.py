@@ -70,7 +70,7 @@ async def carry(
             await asyncio.sleep(max(0.0, due - loop.time()))
             while not line().is_open and not writer.transport.is_closing():  # noqa: ASYNC110 - anybody may change it
                 await asyncio.sleep(_LOOK_SECONDS)
-            if not data:
+            if not data or writer.transport.is_closing():
                 return
             writer.write(data)
             await writer.drain()
