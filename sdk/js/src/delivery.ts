@@ -94,6 +94,7 @@ export class Delivery {
           if (item?.message) return { done: false, value: item.message };
           if (item !== null) continue;
           if (this._isOver) {
+            this._isLooping = false;
             if (this._error !== null) throw this._error;
             return DONE;
           }

@@ -69,7 +69,11 @@ describe("messages", () => {
     const reader = new Reader(session);
     await settle();
 
+    const late = new Reader(session);
+    await settle();
+
     expect([reader.texts, reader.isDone, reader.error]).toEqual([["a"], true, null]);
+    expect([late.texts, late.isDone, late.error]).toEqual([[], true, null]);
   });
 
   it("a listener that throws disturbs nobody", async () => {
