@@ -2528,6 +2528,7 @@ var Delivery = class {
           if (item2?.message) return { done: false, value: item2.message };
           if (item2 !== null) continue;
           if (this._isOver) {
+            this._isLooping = false;
             if (this._error !== null) throw this._error;
             return DONE;
           }
