@@ -79,6 +79,8 @@ async def cached_page(open_tab: OpenTab, site: DemoSite) -> AsyncIterator[Tab]:
             f"{site.url}{name}",
             lambda route, name=name: route.fulfill(body=PLAIN_PAGE % name, content_type="text/html"),
         )
+    # What is answered here has no address, and may not look into the local network by itself.
+    await tab.page.context.grant_permissions(["local-network-access"])
     await tab.page.goto(f"{site.url}first")
     await tab.page.evaluate(
         """async (options) => {
@@ -102,7 +104,7 @@ async def test_page_out_of_the_back_forward_cache_reads_on(cached_page: Tab, sit
     await tab.until("window.seqs.length > 5")
 
     await tab.page.goto(f"{site.url}other")
-    await tab.page.go_back()
+    await tab.page.go_back(wait_until="commit")
     if not await tab.value("window.restored"):
         pytest.skip("this Chromium keeps no page with a connection in its back-forward cache")
     taken = await tab.value("window.seqs.length")

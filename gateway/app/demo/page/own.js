@@ -22,7 +22,7 @@ function line(className, ...content) {
 class ShownRun {
   constructor(session, run, onWrite) {
     this.run = run;
-    this.session = session;
+    this.onWrite = onWrite;
     this.element = document.createElement("article");
     this.element.dataset.run = run;
     this.thinking = line("thinking");
@@ -34,7 +34,6 @@ class ShownRun {
       renderText(session, run, this.text, { onWrite }),
     ];
     this.isEnded = false;
-    this.isOwnInterrupt = false;
     this.digest = null;
   }
 
@@ -56,6 +55,7 @@ class ShownRun {
     const screen = !isEqual() ? "screen differs from source" : isWhole ? "screen equals source" : "equal so far";
     const digest = !isWhole || this.digest === null ? "" : `, digest ${this.digest.ok ? "equal" : "NOT EQUAL"}${this.digest.healed ? " (healed)" : ""}`;
     this.foot.replaceChildren(line(`end ${isGood ? "good" : "bad"}`, `${this.run}: ${reason}, ${bytes} bytes, ${screen}${digest}`));
+    this.onWrite();
     Object.assign(this.element.dataset, { reason, equal: isEqual(), digest: this.digest?.ok ?? "none" });
   }
 }
@@ -199,6 +199,7 @@ export class OwnPanel {
     await this.settle(this.session.interrupt(shown.run));
     const silentMs = Math.round(performance.now() - began);
     shown.foot.before(line("cut", `${shown.run} interrupted here: silent after ${silentMs} ms`));
+    this.follow();
   }
 
   async pause() {
