@@ -7,6 +7,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from relayrouter.cursor import Cursor
@@ -135,7 +136,7 @@ class Handover:
             return 1, None
         joined, count, complete = first.frame, 1, 1 if ends_sentence(first.frame) else 0
         is_followed = False
-        for item in list(self._items)[1:]:
+        for item in islice(self._items, 1, None):
             if item.is_skipped != first.is_skipped or item.missing is not None or not can_join(joined, item.frame):
                 is_followed = True
                 break
