@@ -9,7 +9,8 @@ JOBS ?= 2
 JS := sdk/js
 NPM := cd $(JS) && ../../$(BIN)/python ../../tools/node.py npm
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test conformance check format bench soak docs lock clean
+.PHONY: help venv demo test test-plain test-faults test-slow test-browser test-js again conformance check format bench soak
+.PHONY: docs lock clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -36,18 +37,34 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.run
 demo: $(VENV)/.run ## Run three gateways and a web page to break them on. Ctrl-C ends it.
 	@$(BIN)/relayrouter demo
 
-# Fault tests stop and kill processes, and mostly wait. What judges latency runs alone.
+# Fault tests stop and kill processes, and mostly wait. What judges latency, and a browser, run alone. Each part is a target
+# of its own, so that `make -k test` goes on to the next one.
 SLOW := tests/integration/test_faults_slow.py
-test: $(VENV)/.dev $(JS)/dist/.built ## Run the tests: at most six minutes on two cores.
-	@$(BIN)/python -m pytest tests/unit sdk/python/tests tests/integration -m "not soak and not fault" -n $(JOBS) --dist loadfile -q
-	@$(BIN)/python -m pytest tests/integration -m "fault and not soak" -n $(JOBS) --dist loadfile -q \
-	  --ignore $(SLOW)
-	@$(BIN)/python -m pytest $(SLOW) -m "not soak" -q
-	@$(BIN)/python -m pytest tests/browser -q
+PYTEST := $(BIN)/python -m pytest -q
+READY := $(VENV)/.dev $(JS)/dist/.built
+test: test-plain test-faults test-slow test-browser test-js ## Run the tests: about twenty minutes on two cores.
+
+test-plain: $(READY)
+	@$(PYTEST) tests/unit sdk/python/tests tests/integration -m "not soak and not fault" -n $(JOBS) --dist loadfile
+
+test-faults: $(READY)
+	@$(PYTEST) tests/integration -m "fault and not soak" -n $(JOBS) --dist loadfile --ignore $(SLOW)
+
+test-slow: $(READY)
+	@$(PYTEST) $(SLOW) -m "not soak"
+
+test-browser: $(READY)
+	@$(PYTEST) tests/browser
+
+test-js: $(READY)
 	@$(NPM) run --silent test
 	@$(NPM) run --silent size
 	@$(NPM) run --silent pack:test
 	@$(NPM) run --silent check:demo
+
+again: $(READY) # Those that failed last, once more.
+	@$(PYTEST) tests sdk/python/tests -m "not soak" --last-failed --last-failed-no-failures none; test $$? = 0 -o $$? = 5
+	@$(MAKE) --no-print-directory test-js
 
 # What its users install, and what is tested.
 $(JS)/node_modules/.installed: $(JS)/package-lock.json | $(VENV)/.dev
