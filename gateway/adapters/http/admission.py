@@ -98,9 +98,14 @@ class Admission:
                 self.measures.connects[ErrorCode.UNAVAILABLE] += 1
 
 
+def is_gone(request: web.Request) -> bool:
+    """The connection has ended."""
+    return request.transport is None or request.transport.is_closing()
+
+
 def check_present(request: web.Request) -> None:
     """Raises ClientLeft when the connection has ended."""
-    if request.transport is None or request.transport.is_closing():
+    if is_gone(request):
         raise ClientLeft
 
 
@@ -119,4 +124,4 @@ def given_token(request: web.Request, params: Params) -> str | None:
     return token
 
 
-__all__ = ["Admission", "ClientLeft", "check_present", "given_token", "subprotocols"]
+__all__ = ["Admission", "ClientLeft", "check_present", "given_token", "is_gone", "subprotocols"]

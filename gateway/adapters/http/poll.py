@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 from aiohttp import hdrs, web
 
-from gateway.adapters.http.admission import Admission, ClientLeft, check_present
+from gateway.adapters.http.admission import Admission, ClientLeft, is_gone
 from gateway.adapters.http.connect_parts import Visit
 from gateway.adapters.http.poll_link import PollLink
 from gateway.adapters.http.poll_params import MessagesParams, messages_body
@@ -83,6 +83,8 @@ class PollEndpoint:
         if isinstance(protocol, HttpProtocol):
             protocol.sink = link.look
         try:
+            if is_gone(request):
+                link.look()  # it left while its claim was under way: nobody tells twice
             visit.begin(link)
             link.begun()
             await _until(link.something, seconds)
@@ -90,10 +92,7 @@ class PollEndpoint:
             deadline = asyncio.get_running_loop().time() + SNAPSHOT_SECONDS
             while link.is_in_snapshot and not link.full.is_set() and asyncio.get_running_loop().time() < deadline:
                 await _until(link.full, LINGER_SECONDS)
-            with suppress(ClientLeft):
-                check_present(request)
-                return "answered"
-            return "lost"
+            return "lost" if is_gone(request) else "answered"
         finally:
             if isinstance(protocol, HttpProtocol):
                 protocol.sink = None

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from gateway.adapters.http import poll
+from gateway.adapters.redis_store.store import RedisStore
+from gateway.ports import ClaimOutcome, ClaimRequest
 from tests.integration.event_source import seqs_of, streaming
 from tests.integration.resp.servers import Server
 from tests.integration.websocket.test_websocket import JWT, World, bearer, serving, token
@@ -262,3 +264,29 @@ async def test_only_who_may_read_the_session_may_poll(server: Server) -> None:
         for headers, status in (({}, 401), (bearer("thief", sessions=["mine-*"]), 404)):
             async with world.http.get(f"{world.url}{MESSAGES}?wait=1&client=me", headers=headers) as response:
                 assert response.status == status
+
+
+async def test_a_client_that_leaves_during_its_claim_leaves_nothing_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P02, where its end comes before anybody waits for it: a slow Redis is all that it takes."""
+    is_claiming, has_left = asyncio.Event(), asyncio.Event()
+    claim = RedisStore.claim
+
+    async def slow_claim(self: RedisStore, request: ClaimRequest) -> ClaimOutcome:
+        is_claiming.set()
+        await has_left.wait()
+        return await claim(self, request)
+
+    monkeypatch.setattr(RedisStore, "claim", slow_claim)
+    server = world.gateway._public._runner.server
+    assert server is not None
+    polling = asyncio.create_task(Poller(world).poll(wait=50))
+    await is_claiming.wait()
+    polling.cancel()
+    await asyncio.gather(polling, return_exceptions=True)
+    while any(connection.transport is not None for connection in server.connections):
+        await asyncio.sleep(0.01)
+    has_left.set()
+
+    assert await world.is_empty()
