@@ -135,7 +135,7 @@ class SseLink:
             reason = CLOSE_RULES[code].meaning
         self._send(self._events.close(code, reason, self._retry_after(code)))
         self._is_closing = True
-        self._timer = asyncio.get_running_loop().call_later(self._close_timeout_seconds, self._transport.abort)
+        self._give_up_later()
         self.ended.set()
 
     @property
@@ -152,6 +152,7 @@ class SseLink:
         """Something arrived, or the connection ended: an EventSource sends nothing after its request."""
         if not self._transport.is_closing():
             self._transport.close()
+            self._give_up_later()  # who does not read keeps no memory here: its place is given back now
         self.ended.set()
 
     def end(self) -> None:
@@ -159,6 +160,10 @@ class SseLink:
         self._is_closing = True
         if self._timer is not None and not self.unsent_bytes():
             self._timer.cancel()
+
+    def _give_up_later(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._close_timeout_seconds, self._transport.abort)
 
     def _event(self, envelope: Envelope) -> bytes:
         if not envelope.kind:

@@ -163,6 +163,21 @@ async def test_what_arrives_after_the_request_ends_it() -> None:
         assert it.transport.is_closing()
 
 
+async def test_who_does_not_read_cannot_keep_the_backlog_by_sending() -> None:
+    """Its place is given back at once, so its memory must not stay."""
+    async with scene(close_timeout_seconds=0.05) as it:
+        for seq in range(1, 300):
+            it.link.write(text(seq, 20_000))
+        waiting = asyncio.ensure_future(it.link.drained())
+
+        it.link.look()
+        it.link.end()
+
+        async with asyncio.timeout(5):
+            await waiting
+        assert not it.link.unsent_bytes()
+
+
 async def test_after_the_peer_has_gone_nothing_is_written() -> None:
     async with scene() as it:
         it.transport.abort()
