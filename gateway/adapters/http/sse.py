@@ -231,8 +231,9 @@ class SseEndpoint:
 
 def _response(request: web.Request, params: SseParams) -> web.StreamResponse:
     response = web.StreamResponse(headers={**HEADERS, **response_headers(params.shown.format), **cors_of(request)})
-    if params.shown.format is OutputFormat.RELAYROUTER:
-        # Not said to libraries: Node's `fetch` then takes a broken response for a whole one.
+    if params.shown.format is OutputFormat.RELAYROUTER or request.version < HttpVersion11:
+        # Not said to libraries: Node's `fetch` then takes a broken response for a whole one. In HTTP/1.0, though it may
+        # have asked for `keep-alive`, a response without a length ends with its connection.
         response.force_close()
     if request.version >= HttpVersion11:
         response.enable_chunked_encoding()

@@ -120,6 +120,17 @@ async def test_an_old_proxy_gets_the_stream_without_chunks(world: World) -> None
     assert "transfer-encoding" not in stream.head.headers
 
 
+async def test_an_old_client_that_would_keep_the_connection_sees_the_end_of_its_run(world: World) -> None:
+    """HTTP/1.0 with `keep-alive`: without a length only the connection's end is an end."""
+    path = "/v1/sessions/chat-1/events?format=openai&run=r1"
+    async with streaming(world.url, path, {"Connection": "keep-alive"}, version="1.0") as stream:
+        payloads = [{"kind": "delta", "run": "r1", "text": "a"}, {"kind": "run_end", "run": "r1", "reason": "complete"}]
+        await post(world, "/v1/sessions/chat-1/push", {"messages": [{"payload": payload} for payload in payloads]})
+        await stream.to_end(seconds=10)
+
+    assert stream.events[-1].data == "[DONE]"
+
+
 async def test_retry_is_never_the_same_for_all(world: World) -> None:
     """Failure catalogue S10."""
     seconds = []
