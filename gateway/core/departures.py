@@ -18,6 +18,8 @@ from gateway.domain.wire.close_codes import CloseCode
 REASON: Final = "drain"
 SOON_SECONDS: Final = 0.001
 """What is due so soon is due now: clocks do not add up to the last digit."""
+LATE_SECONDS: Final = 0.05
+"""A slot is counted from the moment of telling: those told so late (Redis did not answer) would all come at once."""
 
 
 @dataclass(slots=True, eq=False)
@@ -71,6 +73,8 @@ class Departures:
                 self._in_run.discard(departure)
             elif not departure.is_told:
                 self._in_run.discard(departure)
+                if now > at + LATE_SECONDS:
+                    departure.slot = early_slot(now - self._began_at, self._times, self._returns)
                 self._tell(departure, departure.slot.return_after_ms)
                 self._schedule(departure, departure.slot.close_after_seconds)
             elif at + SOON_SECONDS >= self._began_at + departure.slot.close_after_seconds:

@@ -57,8 +57,8 @@ class Drainer:
         self._standings = standings
         self._end_ingests = end_ingests
         self._take_ingests = take_ingests
-        self._changed = asyncio.Event()
-        """Hurried or undone: whoever waits looks again."""
+        self._hurried = asyncio.Event()
+        """Hurried: whoever waits looks again."""
         self._is_hurried = False
         self._began_at = 0.0
         self._staying: asyncio.Task[None] | None = None
@@ -78,7 +78,7 @@ class Drainer:
         if not self._is_hurried:
             log.info("drain_hurried", open=len(self._hub.connections))
             self._is_hurried = True
-            self._changed.set()
+            self._hurried.set()
 
     @property
     def seconds_left(self) -> float:
@@ -99,7 +99,8 @@ class Drainer:
             return False
         if self.is_draining:
             self.is_draining = False
-            self._changed.set()
+            if self._staying is not None:
+                self._staying.cancel()  # or the next drain, if it comes at once, would find it at work and unsettled
             self._take_ingests()
             self._owner.start("announce", self._members.announce())
             log.info("drain_undone", open=len(self._hub.connections))
@@ -122,8 +123,6 @@ class Drainer:
     async def _empty(self) -> None:
         self._owner.start("announce", self._members.announce())
         await self._pause_until(self._began_at + self._settings.settle_seconds)
-        if not self.is_draining:
-            return
         ending = self._start_ending_ingests()
         departures = await self._close_all()
         await self._wait_for_ends(departures)
@@ -141,7 +140,7 @@ class Drainer:
         if not self._is_hurried:
             await self._standings.look(connection.session for connection in connections)
         departures = Departures(connections, self._standings, self._times(), self._clock())
-        while self.is_draining:
+        while True:
             now = self._clock()
             if self._is_hurried:
                 departures.hurry(now)
@@ -171,7 +170,7 @@ class Drainer:
         """Links end by themselves within their close time-out; nobody tells when the last one did."""
         give_up = self._began_at + self._settings.deadline_seconds - self._settings.margin_seconds
         hurried_give_up = self._clock() + HURRIED_SECONDS
-        while self._hub.connections and self.is_draining:
+        while self._hub.connections:
             self._close_late_ones(departures)
             until = min(give_up, hurried_give_up) if self._is_hurried else give_up
             if self._clock() >= until:
@@ -191,14 +190,14 @@ class Drainer:
             log.warning("traces_left_to_leases")
 
     async def _pause_until(self, when: float) -> None:
-        """Or until it is hurried or undone."""
+        """Or until it is hurried."""
         seconds = when - self._clock()
         if seconds <= 0 or self._is_hurried:
             return
-        self._changed.clear()
+        self._hurried.clear()
         try:
             async with asyncio.timeout(seconds):
-                await self._changed.wait()
+                await self._hurried.wait()
         except TimeoutError:
             return  # it is time
 

@@ -90,6 +90,9 @@ class Runs:
     def __init__(self) -> None:
         self.known: list[RunInfo] = []
         self.is_down = False
+        self.hangs_after: int | None = None
+        """So many looks at a session are answered."""
+        self._looks = 0
 
     def as_store(self) -> RunStore:
         return cast("RunStore", self)
@@ -104,6 +107,9 @@ class Runs:
     async def runs(self, _: SessionRef) -> list[RunInfo]:
         if self.is_down:
             raise StoreUnavailable("down", outcome_unknown=False)
+        if self.hangs_after is not None and self._looks >= self.hangs_after:
+            await asyncio.sleep(1_000)
+        self._looks += 1
         return self.known
 
 
@@ -436,6 +442,19 @@ async def test_what_redis_does_not_say_of_runs_is_no_reason_to_wait() -> None:
         assert SETTINGS.settle_seconds == pytest.approx(link.told_at)
 
 
+async def test_runs_that_cannot_be_looked_at_bring_nobody_back_at_once_with_others() -> None:
+    """Those whose slots passed while Redis was waited for come back as far apart as the others can take them."""
+    async with scene() as it:
+        it.runs.have(is_open=True)
+        links = await it.connect(200)
+        it.runs.hangs_after = 1
+
+        await it.drain()
+
+        returns = sorted((link.told_at or 0) + float(str(link.slot["after_ms"])) / 1000 for link in links)
+        assert all(later - sooner >= 0.008 for sooner, later in pairwise(returns))
+
+
 # ---- by an operator --------------------------------------------------------------------------------------------------
 
 
@@ -453,6 +472,21 @@ async def test_drain_that_is_taken_back_leaves_the_others_where_they_are() -> No
         assert not it.drainer.is_draining
         assert ["draining", "serving"] == it.directory.states
         assert [] == it.directory.withdrawn
+
+
+async def test_drain_that_is_asked_for_again_at_once_settles_anew() -> None:
+    """Only one is at work: nobody is told before proxies had time to look elsewhere."""
+    async with scene() as it:
+        (link,) = await it.connect(1)
+        it.began_at = asyncio.get_running_loop().time()
+        it.drainer.run_and_stay()
+        await asyncio.sleep(1)
+
+        it.drainer.undo()
+        it.drainer.run_and_stay()
+        await asyncio.sleep(SETTINGS.settle_seconds + 1)
+
+        assert link.told_at == pytest.approx(1 + SETTINGS.settle_seconds, abs=0.1)
 
 
 async def test_emptied_gateway_lives_on_until_it_is_told_to_end() -> None:
