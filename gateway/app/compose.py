@@ -12,7 +12,6 @@ from gateway.adapters.auth import TokenAuthenticator, load_key_ring
 from gateway.adapters.http.admin import AdminApi
 from gateway.adapters.http.server import Listener, build_admin_app
 from gateway.adapters.prometheus import Exposition
-from gateway.adapters.resp import Subscription
 from gateway.app.agent_side import AgentSide
 from gateway.app.client_side import ClientSide
 from gateway.app.load_hooks import load_hooks
@@ -68,7 +67,7 @@ class Gateway:
         hooks = load_hooks(settings.hooks.use, measures, clock)
         self._redis = kept = RedisSide(settings, measures, rng, self._redis_changed)
         store, directory = kept.store, kept.directory
-        self._bus = Subscription(kept.address, kept.appends, settings.redis, rng=rng, measures=measures)
+        self._bus = kept.bus
         self.hub = Hub(
             store,
             settings.limits,
@@ -238,8 +237,8 @@ class Gateway:
         port = await self._public.start(server.host, server.port)
         self._address = f"{server.host}:{port}"
         forever = self._owner.forever
-        forever("redis-appends", self._redis.appends.run())
-        forever("redis-reads", self._redis.reads.run())
+        for name, life in self._redis.lives():
+            forever(name, life)
         forever("bus", self._bus.run(self.id, self._subscriber))
         forever("subscriber", self._subscriber.watch())
         forever("notices", self._notices.run())

@@ -1,7 +1,8 @@
 """The connections to Redis and everything that is kept there, for one gateway. Called by compose."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
 from gateway.adapters.redis_store import RedisDirectory, RedisStore, StoreScripts
 from gateway.adapters.redis_store.deadlines import RedisDeadlines
@@ -11,13 +12,13 @@ from gateway.adapters.redis_store.inbox import RedisInbox
 from gateway.adapters.redis_store.offers import Offers
 from gateway.adapters.redis_store.run_store import RedisRunStore
 from gateway.adapters.redis_store.scripts import constants
-from gateway.adapters.resp import Address, Client
+from gateway.adapters.resp import Address, Client, SentinelWatch, Subscription
 from gateway.domain.measures import Measures
 from gateway.settings import Settings
 
 
 class RedisSide:
-    """`appends` carries what writes, `reads` what may be large: run both for ever."""
+    """`appends` carries what writes, `reads` what may be large, `bus` what others publish for us."""
 
     def __init__(
         self,
@@ -37,7 +38,7 @@ class RedisSide:
             outbox=settings.outbox,
             inbox=settings.inbox,
         )
-        self.address = Address.parse(settings.redis.url.get_secret_value())
+        self.address = Address.of(settings.redis)
         self.appends = Client(
             self.address,
             settings.redis,
@@ -50,6 +51,8 @@ class RedisSide:
         self.reads = Client(
             self.address, settings.redis, rng=rng, measures=measures, name="relayrouter-reads", scripts=scripts
         )
+        self.bus = Subscription(self.address, self.appends, settings.redis, rng=rng, measures=measures)
+        self._watch = SentinelWatch(self.address, settings.redis, rng=rng, on_primary=self._primary_moved)
         self.store = RedisStore(
             self.appends,
             self.reads,
@@ -62,6 +65,17 @@ class RedisSide:
         self.exchange = RedisExchange(self.appends, exchange, scripts)
         self.deadlines = RedisDeadlines(self.appends, exchange)
         self.inbox = RedisInbox(self.appends, exchange, shards=settings.inbox.shards)
+
+    def lives(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+        """What to run for ever beside `bus`, each with its name."""
+        yield "redis-appends", self.appends.run()
+        yield "redis-reads", self.reads.run()
+        if self.address.sentinels is not None:
+            yield "sentinel-watch", self._watch.run()
+
+    def _primary_moved(self, host: str, port: int) -> None:
+        for connection in (self.appends, self.reads, self.bus):
+            connection.moved(host, port)
 
 
 __all__ = ["RedisSide"]

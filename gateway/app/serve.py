@@ -45,7 +45,7 @@ def serve(settings: Settings, options: ServeOptions) -> int:
         return uvloop.run(_run(settings, options))
     data_dir = options.data_dir or default_data_dir(os.environ)
     with EmbeddedServer.start(data_dir) as server:
-        redis = settings.redis.model_copy(update={"url": SecretStr(server.url)})
+        redis = settings.redis.model_copy(update={"url": SecretStr(server.url), "password_file": None})
         settings = settings.model_copy(update={"redis": redis})
         if settings.auth.mode == "jwt":
             settings = _with_dev_secret(settings, data_dir)

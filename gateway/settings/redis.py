@@ -1,46 +1,48 @@
 """Redis or Valkey: where it is, how long to wait for it, how to know which incarnation answers."""
 
+from pathlib import Path
 from typing import Annotated, Literal, Self
-from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
+from gateway.settings.redis_url import check_url, hide_secrets, holds_password, is_sentinel_url
 from gateway.settings.topic import ByteCount, Topic
-
-_SCHEMES = ("redis", "rediss", "unix")
 
 
 def _check_url(url: SecretStr) -> SecretStr:
-    try:
-        parts = urlsplit(url.get_secret_value())
-        parts.port  # noqa: B018  it is the property that checks the port
-    except ValueError as exc:
-        raise ValueError("is not a URL; write it as `redis://[user:password@]host:6379/0`") from exc
-    if parts.scheme not in _SCHEMES:
-        raise ValueError("must begin with redis://, rediss:// (TLS) or unix://")
-    if not parts.hostname and parts.scheme != "unix":
-        raise ValueError("names no host; write it as `redis://host:6379/0`")
-    if parts.scheme == "unix" and not parts.path:
-        raise ValueError("names no socket; write it as `unix:///run/redis.sock`")
+    check_url(url.get_secret_value())
     return url
 
 
 def hidden_url(url: SecretStr) -> str:
     """The URL with its password, and any query (which may hold one), replaced; fit to be printed."""
-    parts: SplitResult = urlsplit(url.get_secret_value())
-    if parts.password is not None:
-        user, host = parts.username or "", parts.netloc.rpartition("@")[2]
-        parts = parts._replace(netloc=f"{user}:***@{host}")
-    if parts.query:
-        parts = parts._replace(query="***")
-    return parts.geturl()
+    return hide_secrets(url.get_secret_value())
 
 
 class RedisSettings(Topic):
     """The connection to the log."""
 
     url: Annotated[SecretStr, AfterValidator(_check_url)] = SecretStr("redis://127.0.0.1:6379/0")
-    """redis://, rediss:// (TLS) or unix://, with user and password where needed. `--embedded` replaces it."""
+    """redis://, rediss:// (TLS), unix://, redis+sentinel:// or rediss+sentinel:// (TLS), with user and password where
+    needed; docs/redis.md has them all. `--embedded` replaces it."""
+    password_file: Path | None = None
+    """Holds the password instead of the URL; read again at each connect, so a new password needs no restart."""
+    sentinel_username: str = ""
+    """ACL user for the sentinels; empty: the default user."""
+    sentinel_password: SecretStr | None = None
+    """For the sentinels, who have users of their own; not sent to Redis."""
+    sentinel_password_file: Path | None = None
+    """The same as a file, read again at each connect."""
+    sentinel_timeout_seconds: float = Field(0.5, gt=0, le=10)
+    """A sentinel that does not answer within it is passed over for the next one."""
+    tls_ca_file: Path | None = None
+    """Certificates (PEM) that sign the servers' ones; without it those that the system trusts."""
+    tls_certificate_file: Path | None = None
+    """Our own certificate (PEM), where the server asks for one. Read again at each connect, as the other files."""
+    tls_key_file: Path | None = None
+    """Its private key, where it is not in the same file."""
+    tls_server_name: str = ""
+    """The name in the servers' certificates, where it is not the host's (sentinels tell addresses, not names)."""
     deadline_seconds: float = Field(5, ge=0.5, le=60)
     """How long an append is retried before its caller gets 503: longer than a failover's usual pause of clients."""
     connect_timeout_seconds: float = Field(2, gt=0, le=30)
@@ -57,6 +59,23 @@ class RedisSettings(Topic):
     """Full jitter up to it: no gateway is away for long, and many do not come at once."""
     max_pending_bytes: ByteCount = Field(16 * 1024**2, ge=1024**2)
     """Unsent commands held in memory; beyond it calls fail at once and are retryable."""
+
+    @model_validator(mode="after")
+    def _check_access(self) -> Self:
+        url = self.url.get_secret_value()
+        if self.password_file is not None and holds_password(url):
+            raise ValueError("password_file and a password in url are given: take the one in url away")
+        if self.sentinel_password is not None and self.sentinel_password_file is not None:
+            raise ValueError("sentinel_password and sentinel_password_file are given: one is enough")
+        has_sentinel_access = self.sentinel_username or self.sentinel_password or self.sentinel_password_file
+        if has_sentinel_access and not is_sentinel_url(url):
+            raise ValueError("sentinel_* is given, but url does not begin with redis+sentinel:// or rediss+sentinel://")
+        tls = (self.tls_ca_file, self.tls_certificate_file, self.tls_key_file, self.tls_server_name)
+        if any(tls) and not url.lower().startswith("rediss"):
+            raise ValueError("tls_* is given, but url does not begin with rediss:// or rediss+sentinel://")
+        if self.tls_key_file is not None and self.tls_certificate_file is None:
+            raise ValueError("tls_key_file is given without tls_certificate_file")
+        return self
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:

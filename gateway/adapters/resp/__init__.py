@@ -8,6 +8,7 @@ from gateway.adapters.resp.address import Address
 from gateway.adapters.resp.client import Client
 from gateway.adapters.resp.replies import Reply, ReplyError
 from gateway.adapters.resp.scripts import Script
+from gateway.adapters.resp.sentinel_watch import SentinelWatch
 from gateway.adapters.resp.subscription import Subscription, channel_of
 
-__all__ = ["Address", "Client", "Reply", "ReplyError", "Script", "Subscription", "channel_of"]
+__all__ = ["Address", "Client", "Reply", "ReplyError", "Script", "SentinelWatch", "Subscription", "channel_of"]

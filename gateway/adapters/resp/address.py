@@ -1,11 +1,16 @@
-"""Where the server is and who we are there, from one URL. Must never show user or password."""
+"""Where the server is and who we are there, from one URL and its settings. Must never show user or password."""
 
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Self
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from gateway.settings.redis import RedisSettings
+from gateway.settings.redis_url import is_sentinel_url, parse_sentinel_url, shown_place
+
 _DEFAULT_PORT = 6379
+_MAX_PASSWORD_BYTES = 4096
 _TLS_OPTIONS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname")
 
 
@@ -20,9 +25,11 @@ class Tls:
     key_file: str | None = None
     verifies: bool = True
     checks_hostname: bool = True
+    server_name: str = ""
+    """The name that the certificate must have; empty: the host's."""
 
     def context(self) -> ssl.SSLContext:
-        """Reads files: call it once, outside of a running loop. OSError when one cannot be read."""
+        """Reads files, so it blocks. OSError when one cannot be read or used."""
         context = ssl.create_default_context(cafile=self.ca_file)
         if not (self.verifies and self.checks_hostname):
             context.check_hostname = False
@@ -31,6 +38,36 @@ class Tls:
         if self.certificate_file is not None:
             context.load_cert_chain(self.certificate_file, self.key_file)
         return context
+
+
+class SecretFileError(OSError):
+    """A file with a password cannot be used; the text names the file."""
+
+
+def read_password(path: str) -> str:
+    """The file without its last line end; blocks. SecretFileError when it is missing, empty or no password's file."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(_MAX_PASSWORD_BYTES + 1)
+        password = content.decode().removesuffix("\n").removesuffix("\r")
+    except OSError as exc:
+        raise SecretFileError(f"password file {path}: {exc.strerror or type(exc).__name__}") from None
+    except UnicodeDecodeError:
+        raise SecretFileError(f"password file {path} is not text") from None
+    if not password or len(content) > _MAX_PASSWORD_BYTES:
+        raise SecretFileError(f"password file {path} is {'too large' if password else 'empty'}")
+    return password
+
+
+@dataclass(frozen=True, slots=True)
+class Sentinels:
+    """Who knows where the primary is, and who we are there."""
+
+    places: tuple[tuple[str, int], ...]
+    service: str
+    username: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    password_file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +82,36 @@ class Address:
     tls: Tls | None = None
     username: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
+    password_file: str = ""
+    sentinels: Sentinels | None = None
+    """Then there is no host yet: see `primary.Primary`."""
+
+    @classmethod
+    def of(cls, settings: RedisSettings) -> Self:
+        """The URL with what the other settings say of it. AddressError when the URL cannot be used."""
+        address = cls.parse(settings.url.get_secret_value())
+        if settings.password_file is not None:
+            address = replace(address, password_file=str(settings.password_file))
+        if address.tls is not None:
+            address = replace(address, tls=_with_settings(address.tls, settings))
+        if address.sentinels is not None:
+            password = settings.sentinel_password
+            sentinels = replace(
+                address.sentinels,
+                username=settings.sentinel_username,
+                password="" if password is None else password.get_secret_value(),
+                password_file="" if settings.sentinel_password_file is None else str(settings.sentinel_password_file),
+            )
+            address = replace(address, sentinels=sentinels)
+        return address
 
     @classmethod
     def parse(cls, url: str) -> Self:
-        """redis://[user:password@]host[:port][/database], rediss:// (TLS), unix:///path[?db=N], else AddressError."""
+        """redis://[user:password@]host[:port][/database], rediss:// (TLS), unix:///path[?db=N], or with sentinels:
+        redis+sentinel://[user:password@]host:port,.../service[/database], rediss+sentinel:// (TLS); else AddressError.
+        """
+        if is_sentinel_url(url):
+            return cls._parse_sentinels(url)
         try:
             parts = urlsplit(url)
             port = parts.port
@@ -75,16 +138,71 @@ class Address:
                 password=password,
             )
         else:
-            raise AddressError("it must begin with redis://, rediss:// (TLS) or unix://")
+            raise AddressError("it must begin with redis://, rediss:// (TLS), unix:// or redis+sentinel://")
         if query:
             raise AddressError(f"unknown options in it: {', '.join(sorted(query))}")
         return address
 
+    @classmethod
+    def _parse_sentinels(cls, url: str) -> Self:
+        try:
+            parts = parse_sentinel_url(url)
+        except ValueError as exc:
+            raise AddressError(str(exc)) from None
+        query = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+        address = cls(
+            database=parts.database,
+            tls=_parse_tls(query) if parts.is_tls else None,
+            username=parts.username,
+            password=parts.password,
+            sentinels=Sentinels(parts.sentinels, parts.service),
+        )
+        if query:
+            raise AddressError(f"unknown options in it: {', '.join(sorted(query))}")
+        return address
+
+    @property
+    def needs_files(self) -> bool:
+        """Something has to be read before each connect."""
+        return bool(
+            self.password_file or self.tls is not None or (self.sentinels is not None and self.sentinels.password_file)
+        )
+
+    def read_files(self) -> tuple[Self, ssl.SSLContext | None]:
+        """With the passwords that the files hold now, and the TLS context; blocks. OSError names the file."""
+        address = self
+        if self.password_file:
+            address = replace(address, password=read_password(self.password_file))
+        if self.sentinels is not None and self.sentinels.password_file:
+            password = read_password(self.sentinels.password_file)
+            address = replace(address, sentinels=replace(self.sentinels, password=password))
+        return address, None if self.tls is None else self.tls.context()
+
+    def at(self, host: str, port: int) -> Self:
+        """The server that the sentinels name."""
+        return replace(self, host=host, port=port, sentinels=None)
+
     def __str__(self) -> str:
         if self.path:
             return f"unix://{self.path}?db={self.database}"
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'redis' if self.tls is None else 'rediss'}://{host}:{self.port}/{self.database}"
+        scheme = "redis" if self.tls is None else "rediss"
+        if self.sentinels is not None:
+            places = ",".join(shown_place(*place) for place in self.sentinels.places)
+            return f"{scheme}+sentinel://{places}/{self.sentinels.service}/{self.database}"
+        return f"{scheme}://{shown_place(self.host, self.port)}/{self.database}"
+
+
+def _with_settings(tls: Tls, settings: RedisSettings) -> Tls:
+    def chosen(path: Path | None, otherwise: str | None) -> str | None:
+        return otherwise if path is None else str(path)
+
+    return replace(
+        tls,
+        ca_file=chosen(settings.tls_ca_file, tls.ca_file),
+        certificate_file=chosen(settings.tls_certificate_file, tls.certificate_file),
+        key_file=chosen(settings.tls_key_file, tls.key_file),
+        server_name=settings.tls_server_name,
+    )
 
 
 def _database(text: str) -> int:
@@ -104,4 +222,4 @@ def _parse_tls(query: dict[str, str]) -> Tls:
     )
 
 
-__all__ = ["Address", "AddressError", "Tls"]
+__all__ = ["Address", "AddressError", "SecretFileError", "Sentinels", "Tls", "read_password"]

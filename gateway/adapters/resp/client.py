@@ -17,6 +17,7 @@ from gateway.adapters.resp.commands import Argument
 from gateway.adapters.resp.connection import Connection, Repeat
 from gateway.adapters.resp.handshake import INFO, greet, open_socket, parse_server
 from gateway.adapters.resp.health import is_answered
+from gateway.adapters.resp.primary import Primary
 from gateway.adapters.resp.replies import Reply, ReplyError
 from gateway.adapters.resp.scripts import Script
 from gateway.domain.measures import Measures
@@ -49,8 +50,8 @@ class Client(Calls):
         )
         self.incarnation = ""
         """`master_replid`, read at connect, before any call, and with each health ping; while down the last known."""
-        self._address = address
-        self._tls = address.tls.context() if address.tls is not None else None
+        self._primary = Primary(address, settings)
+        self._attempt: Connection | None = None
         self._settings = settings
         self._measures = measures
         self._name = name
@@ -84,7 +85,7 @@ class Client(Calls):
         try:
             while True:
                 await self._live_once()
-                await asyncio.sleep(self._backoff.delay_seconds())
+                await self._primary.pause(self._backoff.delay_seconds())
         finally:
             was_up = self.is_up
             self._close()
@@ -94,10 +95,11 @@ class Client(Calls):
     async def _live_once(self) -> None:
         connection: Connection | None = None
         try:
+            place = await self._primary.locate(self._settings.connect_timeout_seconds)
             async with asyncio.timeout(self._settings.connect_timeout_seconds):
-                connection = await open_socket(self._address, self._tls, self._make_connection)
+                self._attempt = connection = await open_socket(place.address, place.tls, self._make_connection)
                 deadline = self._loop.time() + self._settings.connect_timeout_seconds
-                server = await greet(connection, self._address, self._name, self._scripts, deadline)
+                server = await greet(connection, place.address, self._name, self._scripts, deadline)
             if not server.is_primary:
                 raise StoreUnavailable("it is a replica", outcome_unknown=False)
             since = self._loop.time()
@@ -107,14 +109,23 @@ class Client(Calls):
             if self._loop.time() - since > self._settings.backoff_max_ms / 1000:
                 self._backoff.reset()
         except (OSError, StoreUnavailable) as exc:  # TimeoutError is an OSError
-            reason = type(exc).__name__ if isinstance(exc, TimeoutError) else str(exc)
+            reason = self._primary.why(exc)
             if self.is_up:
                 self._take_down(reason)
             else:
                 self._tell_failure(reason)
         finally:
+            self._attempt = None
             if connection is not None:
                 connection.abort("closed")
+
+    def moved(self, host: str, port: int) -> None:
+        """The sentinels have made this server the primary: leave another one now, do not wait until it is noticed."""
+        if not self._primary.moved(host, port):
+            return
+        self._backoff.reset()
+        if self._attempt is not None:
+            self._attempt.retire("another server is the primary now")
 
     def _make_connection(self) -> Connection:
         return Connection(on_error=self._on_error, on_writable=self._send_parked)
@@ -126,7 +137,7 @@ class Client(Calls):
         self._note_incarnation(incarnation)
         self._is_reloading = False
         self._told_reason = ""
-        log.info("redis_connected", address=str(self._address), name=self._name, incarnation=incarnation)
+        log.info("redis_connected", address=str(self._primary), name=self._name, incarnation=incarnation)
         self._attach(connection)
         self._on_state(True, "connected")
 
@@ -139,14 +150,14 @@ class Client(Calls):
 
     def _take_down(self, reason: str) -> None:
         self._detach()
-        log.warning("redis_lost", address=str(self._address), name=self._name, reason=reason)
+        log.warning("redis_lost", address=str(self._primary), name=self._name, reason=reason)
         self._on_state(False, reason)
 
     def _tell_failure(self, reason: str) -> None:
         """Once for each new reason, not for each attempt."""
         if reason != self._told_reason:
             self._told_reason = reason
-            log.warning("redis_connect_failed", address=str(self._address), name=self._name, reason=reason)
+            log.warning("redis_connect_failed", address=str(self._primary), name=self._name, reason=reason)
 
     async def _watch(self, connection: Connection) -> str:
         """Returns why the connection takes no more commands."""

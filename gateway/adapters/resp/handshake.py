@@ -46,8 +46,9 @@ async def open_socket(address: Address, tls: ssl.SSLContext | None, factory: Cal
     if address.path:
         transport, connection = await loop.create_unix_connection(factory, address.path)
     else:
+        name = None if address.tls is None else address.tls.server_name or address.host
         transport, connection = await loop.create_connection(
-            factory, address.host, address.port, ssl=tls, server_hostname=address.host if tls is not None else None
+            factory, address.host, address.port, ssl=tls, server_hostname=name
         )
     transport.set_write_buffer_limits(high=_MAX_PASS_THROUGH_BYTES)
     return connection

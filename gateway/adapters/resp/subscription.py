@@ -17,6 +17,7 @@ from gateway.adapters.resp.commands import pack
 from gateway.adapters.resp.connection import NOTHING, Connection
 from gateway.adapters.resp.handshake import greet, open_socket
 from gateway.adapters.resp.health import is_answered
+from gateway.adapters.resp.primary import Primary
 from gateway.domain.measures import Measures
 from gateway.domain.wire.ids import GatewayId
 from gateway.ports import BusListener, StoreUnavailable
@@ -72,8 +73,7 @@ class Subscription:
         self, address: Address, client: Client, settings: RedisSettings, *, rng: random.Random, measures: Measures
     ) -> None:
         """`client` carries what is published, in order with the appends."""
-        self._address = address
-        self._tls = address.tls.context() if address.tls is not None else None
+        self._primary = Primary(address, settings)
         self._client = client
         self._settings = settings
         self._measures = measures
@@ -91,33 +91,42 @@ class Subscription:
         if self._link is not None:
             self._link.abort(reason)
 
+    def moved(self, host: str, port: int) -> None:
+        """The sentinels have made this server the primary: listen there."""
+        if self._primary.moved(host, port):
+            self._backoff.reset()
+            self.reset("another server is the primary now")
+
     async def run(self, channel: GatewayId, listener: BusListener) -> None:
         """Subscribe, deliver, subscribe again with full jitter, for ever. Returns only by cancellation."""
         while True:
             await self._live_once(channel, listener)
-            await asyncio.sleep(self._backoff.delay_seconds())
+            await self._primary.pause(self._backoff.delay_seconds())
 
     async def _live_once(self, channel: GatewayId, listener: BusListener) -> None:
         loop = asyncio.get_running_loop()
         reason = "closed"
         try:
+            place = await self._primary.locate(self._settings.connect_timeout_seconds)
             async with asyncio.timeout(self._settings.connect_timeout_seconds):
-                self._link = await open_socket(self._address, self._tls, lambda: ChannelLink(listener))
+                self._link = await open_socket(place.address, place.tls, lambda: ChannelLink(listener))
                 link = self._link
                 deadline = loop.time() + self._settings.connect_timeout_seconds
-                await greet(link, self._address, f"{channel}:bus", (), deadline)
+                server = await greet(link, place.address, f"{channel}:bus", (), deadline)
+                if self._primary.has_sentinels and not server.is_primary:
+                    raise StoreUnavailable("it is a replica", outcome_unknown=False)
                 await link.ask(pack((b"SUBSCRIBE", channel_of(channel))), deadline)
             since = loop.time()
             self._note_subscribed(channel)
-            reason = await self._watch(link)
-            log.warning("bus_lost", address=str(self._address), reason=reason)
+            reason = await watch_link(link, self._settings.ping_interval_seconds)
+            log.warning("bus_lost", address=str(self._primary), reason=reason)
             if loop.time() - since > self._settings.backoff_max_ms / 1000:
                 self._backoff.reset()
         except (OSError, StoreUnavailable) as exc:  # TimeoutError is an OSError
-            reason = type(exc).__name__ if isinstance(exc, TimeoutError) else str(exc)
+            reason = self._primary.why(exc)
             if reason != self._told_reason:
                 self._told_reason = reason
-                log.warning("bus_connect_failed", address=str(self._address), reason=reason)
+                log.warning("bus_connect_failed", address=str(self._primary), reason=reason)
         finally:
             ended, self._link = self._link, None
             if ended is not None:
@@ -130,21 +139,21 @@ class Subscription:
             self._measures.bus_reconnects += 1
         self._was_subscribed = True
         self._told_reason = ""
-        log.info("bus_subscribed", address=str(self._address), channel=channel)
-
-    async def _watch(self, link: ChannelLink) -> str:
-        """Returns why the link is no more. Asks only when nothing came in for a whole interval."""
-        interval = self._settings.ping_interval_seconds
-        while not link.ended.done():
-            reads = link.reads
-            await asyncio.wait((link.ended,), timeout=interval)
-            if link.ended.done() or link.reads != reads:
-                continue
-            pong = link.ask(_PING, asyncio.get_running_loop().time() + 60 * interval)
-            if not await is_answered(link, pong, interval):
-                link.abort("health ping was not answered")
-                return await link.ended
-        return link.ended.result()
+        log.info("bus_subscribed", address=str(self._primary), channel=channel)
 
 
-__all__ = ["ChannelLink", "Subscription", "channel_of"]
+async def watch_link(link: ChannelLink, interval_seconds: float) -> str:
+    """Returns why the link is no more. Asks only when nothing came in for a whole interval."""
+    while not link.ended.done():
+        reads = link.reads
+        await asyncio.wait((link.ended,), timeout=interval_seconds)
+        if link.ended.done() or link.reads != reads:
+            continue
+        pong = link.ask(_PING, asyncio.get_running_loop().time() + 60 * interval_seconds)
+        if not await is_answered(link, pong, interval_seconds):
+            link.abort("health ping was not answered")
+            return await link.ended
+    return link.ended.result()
+
+
+__all__ = ["ChannelLink", "Subscription", "channel_of", "watch_link"]

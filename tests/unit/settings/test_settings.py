@@ -208,6 +208,9 @@ def test_redis_url_that_cannot_work_is_refused(url: str) -> None:
         ("rediss://ann:geheim@h/2", "rediss://ann:***@h/2"),
         ("redis://h?password=geheim", "redis://h?***"),
         ("redis://ann:geh@eim@h:1", "redis://ann:***@h:1"),
+        ("redis+sentinel://ann:geheim@h,i:1/m/0", "redis+sentinel://ann:***@h,i:1/m/0"),
+        ("redis+sentinel://:geh@eim@[::1]:5,[::2]/m", "redis+sentinel://:***@[::1]:5,[::2]/m"),
+        ("rediss+sentinel://ann@h/m?x=geheim", "rediss+sentinel://ann@h/m?***"),
     ],
 )
 def test_password_of_redis_is_never_shown(url: str, shown: str) -> None:
