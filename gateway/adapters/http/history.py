@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from aiohttp import hdrs, web
 
 from gateway.adapters.http.admission import Admission
+from gateway.adapters.http.large_answer import LargeAnswer
 from gateway.adapters.http.poll import PollEndpoint
 from gateway.adapters.http.poll_params import MessagesParams, messages_body, read_messages_params
 from gateway.domain.access.principal import Principal
@@ -63,7 +64,7 @@ class MessagesEndpoint:
             has_more=answer.has_more,
             close=None,
         )
-        return web.Response(body=body, content_type="application/json", headers=headers)
+        return LargeAnswer(body=body, content_type="application/json", headers=headers)
 
 
 def _etag(answer: HistoryAnswer) -> str:

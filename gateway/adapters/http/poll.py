@@ -12,6 +12,7 @@ from aiohttp import hdrs, web
 
 from gateway.adapters.http.admission import Admission, ClientLeft, is_gone
 from gateway.adapters.http.connect_parts import Visit
+from gateway.adapters.http.large_answer import LargeAnswer
 from gateway.adapters.http.poll_link import PollLink
 from gateway.adapters.http.poll_params import MessagesParams, messages_body
 from gateway.adapters.http.protocol import HttpProtocol
@@ -73,7 +74,7 @@ class PollEndpoint:
             has_more=seq < head and link.close_as is None,
             close=link.close_as,
         )
-        return web.Response(
+        return LargeAnswer(
             body=body, content_type="application/json", headers={hdrs.CACHE_CONTROL: "no-store, no-transform"}
         )
 
