@@ -159,6 +159,15 @@ async def test_a_broken_stream_goes_on_at_the_next_gateway_from_the_byte_in_the_
     assert server.text == "".join(WORDS)
     assert run.result is not None
     assert (run.result.reason, run.result.attaches) == ("complete", 1)
+    assert [query["offset"] for query in server.queries if "offset" in query] == [str(break_at)]
+
+
+async def test_a_portals_page_is_no_answer() -> None:
+    """A page with status 200 that is no JSON."""
+    async with run_server(faults=[answering(lambda: web.Response(text="<html>"))]) as server:
+        await write_all(publisher_of(server).run())
+
+    assert server.text == "".join(WORDS)
 
 
 async def test_a_dead_gateway_is_passed_over() -> None:
@@ -169,10 +178,11 @@ async def test_a_dead_gateway_is_passed_over() -> None:
     assert server.text == "".join(WORDS)
 
 
-@pytest.mark.parametrize("status", [404, 403, 502, 200])
-async def test_a_proxys_page_is_trouble_that_passes(status: int) -> None:
+@pytest.mark.parametrize("text", ["<html>", '{"message":"no route"}'])
+@pytest.mark.parametrize("status", [404, 403, 502, 302])
+async def test_a_proxys_page_is_trouble_that_passes(status: int, text: str) -> None:
     """Whatever its status: only a gateway's own word is final."""
-    page = answering(lambda: web.Response(status=status, text="<html>"))
+    page = answering(lambda: web.Response(status=status, text=text, headers={"Location": "/login"}))
     async with run_server(faults=[page]) as server:
         run = publisher_of(server).run()
         await write_all(run)
@@ -206,6 +216,45 @@ async def test_a_refusal_is_raised_where_the_block_waits(answer: Any, kind: type
         with pytest.raises(kind):
             async with asyncio.timeout(10), publisher_of(server, token="t").run():
                 await never()
+
+
+async def test_a_body_that_a_proxy_finds_too_long_is_final() -> None:
+    """It would find it so again."""
+    page = answering(lambda: web.Response(status=413, text="<html>"))
+    async with run_server(faults=[page]) as server:
+        with pytest.raises(TooLargeError):
+            await write_all(publisher_of(server).run())
+
+
+async def test_an_own_attach_that_takes_effect_late_is_no_stranger() -> None:
+    """Its answer was lost, and it fences the epoch that we got meanwhile; once, for the next one is somebody else's."""
+
+    async def lost(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    async def late(_request: web.Request) -> None:
+        server.epoch = (server.epoch or 0) + 1
+
+    async with run_server(break_at=100) as server:
+        server.faults = [passing, lost, passing, late]
+        run = publisher_of(server).run()
+        await write_all(run)
+        text = server.text
+        server.faults, server.break_at, server.epoch, server.end = (
+            [passing, lost, passing, late, passing, late],
+            10,
+            None,
+            None,
+        )
+        server.raw.clear()
+        with pytest.raises(ConflictError, match="another producer"):
+            await write_all(publisher_of(server).run())
+
+    assert text == "".join(WORDS)
+    assert run.result is not None
+    assert run.result.attaches == 2
 
 
 async def test_it_gives_up_when_no_gateway_takes_it_for_long() -> None:
