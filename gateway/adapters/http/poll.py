@@ -23,6 +23,8 @@ log = structlog.get_logger()
 
 LINGER_SECONDS: Final = 0.03
 """What comes right after the first message goes with it."""
+LARGE_AT_ONCE: Final = 8
+"""Polls that may hold more than their bound, for a snapshot: each all the texts of a session."""
 SNAPSHOT_SECONDS: Final = 10.0
 """A snapshot that was begun is waited for: half of one is worth nothing, and the next poll would begin it again."""
 
@@ -32,6 +34,7 @@ class PollEndpoint:
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
+        self._rooms = asyncio.Semaphore(LARGE_AT_ONCE)
 
     async def answer(self, request: web.Request, params: MessagesParams) -> web.Response:
         """Raises RelayError, StoreUnavailable."""
@@ -47,7 +50,7 @@ class PollEndpoint:
             self._admission.count(exc)
             raise
         self._admission.measures.connects["accepted"] += 1
-        link = PollLink(params.limit, is_further=visit.is_further_poll)
+        link = PollLink(params.limit, self._rooms, is_further=visit.is_further_poll)
         try:
             reason = await self._gather(request, visit, link, params.wait_seconds)
         except BaseException:

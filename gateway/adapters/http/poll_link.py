@@ -1,6 +1,7 @@
 """One long poll as the core sees it (ports.Link): what is written is gathered until it is an answer.
 
-Must never hold more than its bound, except a snapshot: that is worth nothing before it is whole.
+Must never hold more than its bound, except a snapshot: that is worth nothing before it is whole. So it is read on only
+in one of few rooms, which are those of all polls of a gateway.
 """
 
 import asyncio
@@ -19,10 +20,10 @@ _TOLD_BEFORE: Final = frozenset({"welcome", "ask_open"})
 class PollLink:
     """See ports.Link. `something` is set when an answer is worth sending, `full` when nothing more fits."""
 
-    __slots__ = ("_bytes", "_envelopes", "_gone", "_is_beginning", "_is_over", "_limit", "close_as", "cursor", "frames",
-                 "full", "is_in_snapshot", "messages", "something")  # fmt: skip
+    __slots__ = ("_bytes", "_envelopes", "_gone", "_has_room", "_is_beginning", "_is_over", "_limit", "_rooms",
+                 "close_as", "cursor", "frames", "full", "is_in_snapshot", "messages", "something")  # fmt: skip
 
-    def __init__(self, limit: int, *, is_further: bool) -> None:
+    def __init__(self, limit: int, rooms: asyncio.Semaphore, *, is_further: bool) -> None:
         """`is_further`: the client was told already what is told to everybody at the beginning."""
         self.frames: list[bytes] = []
         self.cursor: str | None = None
@@ -38,6 +39,8 @@ class PollLink:
         self._is_beginning = is_further
         self._is_over = False
         self._gone = asyncio.Event()
+        self._rooms = rooms
+        self._has_room = False
 
     def begun(self) -> None:
         """What comes from here on is new."""
@@ -67,6 +70,13 @@ class PollLink:
         return self._bytes if self._is_over else 0
 
     async def drained(self) -> None:
+        """Nothing more of the log is read before."""
+        if self._bytes >= MAX_BYTES and not self._is_over and not self._has_room:
+            await self._rooms.acquire()
+            if self._gone.is_set():
+                self._rooms.release()
+            else:
+                self._has_room = True
         if self._is_over:
             await self._gone.wait()
 
@@ -86,8 +96,12 @@ class PollLink:
         self._finish()
 
     def end(self) -> None:
+        """Idempotent."""
         self._finish()
         self._gone.set()
+        if self._has_room:
+            self._has_room = False
+            self._rooms.release()
 
     def _finish(self) -> None:
         self._is_over = True

@@ -19,8 +19,8 @@ def text(seq: int, size: int = 1, first_seq: int | None = None) -> bytes:
     return encode_text(b'{"type":"text",%b"seq":%d,"timestamp":1,"payload":{"text":"%b"}}' % (first, seq, b"x" * size))
 
 
-def link(limit: int = 100, *, is_further: bool = False) -> PollLink:
-    made = PollLink(limit, is_further=is_further)
+def link(limit: int = 100, *, is_further: bool = False, rooms: asyncio.Semaphore | None = None) -> PollLink:
+    made = PollLink(limit, rooms or asyncio.Semaphore(1), is_further=is_further)
     made.write(control("welcome", cursor="e.f.0", resumed="full"))
     return made
 
@@ -111,3 +111,46 @@ def test_after_its_end_a_close_changes_nothing() -> None:
     it.close(CloseCode.RESTART, "drain")
 
     assert it.close_as is None
+
+
+# ---- snapshots -----------------------------------------------------------------------------------------------------
+
+
+def large(rooms: asyncio.Semaphore) -> PollLink:
+    it = link(rooms=rooms)
+    it.write(control("snapshot", text="x" * MAX_BYTES))
+    return it
+
+
+async def test_snapshots_above_the_bound_are_read_on_in_their_turn() -> None:
+    rooms = asyncio.Semaphore(1)
+    one, two = large(rooms), large(rooms)
+    await one.drained()
+    waiting = asyncio.ensure_future(two.drained())
+    await asyncio.sleep(0)
+    had_to_wait = not waiting.done()
+    await one.drained()  # its next page
+    one.end()
+    await waiting
+
+    assert had_to_wait
+
+
+async def test_a_poll_that_ends_before_its_turn_leaves_the_room_to_others() -> None:
+    rooms = asyncio.Semaphore(1)
+    one, two = large(rooms), large(rooms)
+    await one.drained()
+    waiting = asyncio.ensure_future(two.drained())
+    await asyncio.sleep(0)
+    two.end()
+    one.end()
+    await waiting
+
+    assert not rooms.locked()
+
+
+async def test_what_fits_needs_no_turn() -> None:
+    it = link(rooms=asyncio.Semaphore(0))
+    it.write(control("snapshot", text="x"))
+
+    await it.drained()
