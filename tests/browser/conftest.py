@@ -14,6 +14,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, async_playwright
 
+from tests.browser.devtools import raw_tab
+from tests.browser.frozen import freeze_for_a_minute
 from tests.browser.tab import DemoSite, Tab
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -85,6 +87,18 @@ async def site(chromium_path: str, tmp_path_factory: pytest.TempPathFactory) -> 
         with suppress(ProcessLookupError):
             process.terminate()
         await process.communicate()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def frozen_minute(
+    chromium_path: str, site: DemoSite, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[asyncio.Task[None]]:
+    """Begun with the first test that names it, to be awaited by the one that judges it."""
+    async with raw_tab(chromium_path, ARGUMENTS, tmp_path_factory.mktemp("profile"), site) as tab:
+        task = asyncio.create_task(freeze_for_a_minute(tab))
+        yield task
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 OpenTab = Callable[..., Coroutine[Any, Any, Tab]]

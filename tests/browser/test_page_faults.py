@@ -3,12 +3,19 @@
 Covers A5, A13, A14, A19, B5.
 """
 
+import asyncio
+
 import pytest
 
 from tests.browser.conftest import OpenTab
 from tests.browser.tab import DemoSite, Tab
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(150)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.timeout(150),
+    pytest.mark.usefixtures("frozen_minute"),
+]
 
 SLOW_3G = {"offline": False, "latency": 400, "downloadThroughput": 50_000, "uploadThroughput": 50_000}
 
@@ -183,3 +190,8 @@ async def test_approval_from_the_page_reaches_the_agent(open_tab: OpenTab, site:
     await tab.page.locator("#own .text .ask .outcome", has_text=await tab.client()).first.wait_for()
     await tab.page.locator("#inbox li", has_text=await tab.client()).first.wait_for()
     await tab.shows_the_source_of(run)
+
+
+async def test_frozen_for_a_minute(frozen_minute: asyncio.Task[None]) -> None:
+    """By the browser, as it does with tabs that nobody looks at. The minute began with the first of these tests."""
+    await frozen_minute

@@ -54,7 +54,8 @@ class Gateways:
         await asyncio.gather(*(self._spawn(member) for member in self.members))
 
     def targets(self) -> list[tuple[str, int]]:
-        return [("127.0.0.1", member.port) for member in self.members if member.port]
+        """As a load balancer has them: one that drains gets nobody new. One that is dead or frozen it does not know."""
+        return [("127.0.0.1", member.port) for member in self.members if member.port and member.state != "draining"]
 
     async def watch(self, member: GatewayProcess) -> None:
         """Keep one place filled: when its process ends, a new one takes its port after a moment."""

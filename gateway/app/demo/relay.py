@@ -14,6 +14,7 @@ from gateway.app.demo.line import CHUNK_BYTES, Line, carry
 
 _CONNECT_SECONDS = 1.0
 _CLIENT_QUERY = re.compile(rb"^[A-Z]+ [^ ]*[?&]client=([A-Za-z0-9_.~-]+)")
+_STREAM = re.compile(rb"^[A-Z]+ [^ ?]*/(?:ws|events)\?|^[A-Z]+ [^ ]*[?&]wait=")
 _UPGRADE = re.compile(rb"^upgrade: *websocket", re.IGNORECASE | re.MULTILINE)
 _REFUSAL = (
     b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\nContent-Length: 24\r\nConnection: close\r\n\r\n"
@@ -30,6 +31,8 @@ Target = tuple[str, int]
 class _Connection:
     writer: asyncio.StreamWriter
     client: str = ""
+    is_stream: bool = False
+    """The client reads by it; others carry requests."""
     target: Target | None = None
     up_writer: asyncio.StreamWriter | None = None
 
@@ -99,8 +102,8 @@ class Relay:
                     connection.abort()
 
     def targets_by_client(self) -> dict[str, Target]:
-        """Of the newest connection of each client that is known by its id."""
-        return {it.client: it.target for it in self._connections if it.client and it.target is not None}
+        """Where each client that is known by its id reads; of several connections the newest counts."""
+        return {it.client: it.target for it in self._connections if it.is_stream and it.target is not None}
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = _Connection(writer, task=asyncio.current_task())
@@ -138,6 +141,7 @@ class Relay:
             """A connection that is kept alive may serve another client's request next."""
             if found := _CLIENT_QUERY.match(data):
                 connection.client = found[1].decode()
+                connection.is_stream = _STREAM.match(data) is not None
 
         writer, up_writer = connection.writer, connection.up_writer
         if up_writer is None:

@@ -151,3 +151,24 @@ async def test_blocking_upgrades_resets_what_the_client_has_open() -> None:
 
         assert rest == b""
         assert await ask(made, UPGRADE % b"office") != b"a"
+
+
+@pytest.mark.parametrize(
+    ("request_line", "is_read_there"),
+    [
+        (b"GET /v1/sessions/s/events?client=c HTTP/1.1", True),
+        (b"GET /v1/sessions/s/messages?wait=25&client=c HTTP/1.1", True),
+        (b"GET /v1/sessions/s/messages?since=e.f.1&client=c HTTP/1.1", False),
+    ],
+)
+async def test_client_reads_where_its_stream_goes(request_line: bytes, is_read_there: bool) -> None:
+    async with target(b"a") as one, relay([one]) as made:
+        _, writer = await asyncio.open_connection("127.0.0.1", made.port)
+        writer.write(request_line + b"\r\n\r\n")
+        while not made.connections_total:
+            await asyncio.sleep(0)
+        await ask(made)
+        found = made.targets_by_client()
+        writer.close()
+
+        assert found == ({"c": one} if is_read_there else {})
