@@ -173,3 +173,17 @@ async def test_a_bad_body_is_refused_and_reaches_nobody(
 
     assert answered == status
     assert message
+
+
+async def test_an_answer_is_whole_wherever_the_url_says_that_its_reader_was(gateways: list[Gateway]) -> None:
+    """A library posts again to the URL it resumes with: the run that answered is told from its beginning."""
+    session, path = "asked-again", "/v1/sessions/asked-again"
+    body = {"messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}]}
+    async with StreamedRun(gateways[0], session, "run-m1") as stream:
+        await stream.write(b"Hello.")
+        await stream.finish()
+    head = (await ask_once(gateways[0].url, "GET", f"{path}/messages")).json()["cursor"]
+
+    answer = await ask_once(gateways[1].url, "POST", f"{path}/events?format=ai-sdk&cursor={head}", body)
+
+    assert b'"delta":"Hello."' in answer.body
