@@ -49,6 +49,10 @@ async def read_body(request: web.Request, max_bytes: int) -> bytes:
                 body = await request.read()
     except TimeoutError:
         raise RelayError(ErrorCode.BAD_REQUEST, f"the body did not come within {BODY_SECONDS:g} s") from None
+    except web.RequestPayloadError:
+        raise RelayError(
+            ErrorCode.BAD_REQUEST, "the body is not in its Content-Encoding, or its chunks are wrong"
+        ) from None
     except ConnectionResetError:
         # Nobody will read this, and a client that left is no fault of the gateway that would be logged as one.
         raise RelayError(ErrorCode.BAD_REQUEST, "the connection ended before the body did") from None

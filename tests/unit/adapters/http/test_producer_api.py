@@ -387,6 +387,14 @@ CALLS = [
 ]
 
 
+async def test_a_body_that_is_not_in_its_encoding_is_the_senders_fault(served: Served) -> None:
+    """No 500, which would be tried again and logged as ours."""
+    headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    answer = await served.ask("POST", PUSH, data=b"{}", headers=headers)
+
+    assert error_of(answer)[:2] == (400, "bad_request")
+
+
 @pytest.mark.parametrize(("method", "path", "body"), CALLS)
 async def test_every_call_needs_a_token_the_scope_and_the_session(method: str, path: str, body: Any) -> None:
     async with serving(AUTH) as served:
