@@ -12,7 +12,7 @@ from typing import Any, Self
 from relayrouter.errors import ProtocolError, RelayError
 from relayrouter.inbox_items import InboxItem, read_item
 from relayrouter.options import TokenSource
-from relayrouter.producer_http import Gateways, path_of
+from relayrouter.producer_http import Gateways, close_all, path_of
 from relayrouter.producer_options import ProducerTiming, urls_of
 from relayrouter.tasks import Tasks, log
 
@@ -100,8 +100,7 @@ class Inbox:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """What was taken and not acknowledged comes again when its lease is over."""
-        await self._tasks.stop_but(None)
-        await self._gateways.close()
+        await close_all(lambda: self._tasks.stop_but(None), self._gateways.close)
 
     # ---- taking ------------------------------------------------------------------------------------------------
 

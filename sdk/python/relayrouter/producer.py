@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from relayrouter.errors import ClosedError, ProtocolError, RelayError
 from relayrouter.options import TokenSource
-from relayrouter.producer_http import Gateways, path_of
+from relayrouter.producer_http import Gateways, close_all, path_of
 from relayrouter.producer_options import Dialect, ProducerTiming, SegmentMode, Target, stream_query, urls_of
 from relayrouter.producer_push import Pusher, PushResult
 from relayrouter.producer_run import RunWriter
@@ -86,11 +86,8 @@ class Publisher:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._is_open = False
-        if self._pusher is not None:
-            await self._pusher.close()
-        await self._tasks.stop_but(None)
-        await self._pushing.close()
-        await self._gateways.close()
+        closings = [lambda: self._tasks.stop_but(None), self._pushing.close, self._gateways.close]
+        await close_all(*([self._pusher.close] if self._pusher is not None else []), *closings)
 
     # ---- runs --------------------------------------------------------------------------------------------------
 

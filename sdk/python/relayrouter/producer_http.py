@@ -3,7 +3,8 @@
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterable, Callable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
@@ -204,6 +205,13 @@ class Gateways:
         return reply
 
 
+async def close_all(*closings: Callable[[], Awaitable[None]]) -> None:
+    """One after the other; a cancellation in the middle leaves none of them out."""
+    async with AsyncExitStack() as stack:
+        for closing in reversed(closings):
+            stack.push_async_callback(closing)
+
+
 def path_of(*parts: str) -> str:
     """Below /v1, each part quoted."""
     return "/v1/" + "/".join(quote(part, safe="") for part in parts)
@@ -215,4 +223,4 @@ def _url(base: str, path: str, query: Mapping[str, str] | None) -> URL:
     return URL(f"{text}?{urlencode(query)}" if query else text, encoded=True)
 
 
-__all__ = ["Gateways", "Reply", "path_of"]
+__all__ = ["Gateways", "Reply", "close_all", "path_of"]

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from relayrouter.errors import ClosedError, RelayError
-from relayrouter.producer_http import Gateways
+from relayrouter.producer_http import Gateways, close_all
 from relayrouter.producer_input import KeptInput
 from relayrouter.producer_lines import MAX_REASON_CHARACTERS, LineWriter, problem_of, raw_parts
 from relayrouter.producer_options import Dialect, ProducerTiming, Target
@@ -129,8 +129,7 @@ class RunWriter:
         try:
             await self._leave(exc)
         finally:
-            await self._tasks.stop_but(None)
-            await self._gateways.close()
+            await close_all(lambda: self._tasks.stop_but(None), self._gateways.close)
 
     async def _leave(self, exc: BaseException | None) -> None:
         is_ours = self._has_cancelled and await self._take_back_cancel(exc)

@@ -86,6 +86,7 @@ class RunServer:
             return error(409, "fenced", reason="run_ended", end=self.end)
         if what == "attach":
             self.epoch += 1
+            self.lease_ms = 29_000
             return web.json_response({"epoch": self.epoch, "offset": len(self.raw)})
         self.end = {"reason": self.bodies[-1]["reason"] if what == "end" else "cancelled"}
         return web.json_response(self.end if what == "end" else {"end": self.end, "seq": 7})
@@ -105,6 +106,7 @@ class RunServer:
         try:
             while True:
                 reading = asyncio.ensure_future(request.content.readany())
+                reading.add_done_callback(lambda done: done.cancelled() or done.exception())
                 await asyncio.wait([reading, stopped], return_when=asyncio.FIRST_COMPLETED)
                 if stopped.done():
                     reading.cancel()

@@ -6,7 +6,6 @@ The text is judged twice: by the oracle, and by the digest that the run's end ca
 import asyncio
 import hashlib
 import re
-import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -200,11 +199,10 @@ async def test_an_interrupt_reaches_a_producer_that_is_silent(stage: Stage) -> N
                 if message.text:
                     break
         await reader.interrupt("r", (message.seq or 0, 4))
-        began = time.monotonic()
-        with pytest.raises(Interrupted) as caught:
-            await task
+        async with asyncio.timeout(10):  # far below anything that looks now and then; a second on an idle machine
+            with pytest.raises(Interrupted) as caught:
+                await task
 
-    assert time.monotonic() - began < 5  # a second on a machine that is not busy
     assert caught.value.seen == {"seq": message.seq, "at": 4}
     assert caught.value.cut("So far, so göod. ") == "So f"
 
