@@ -63,7 +63,9 @@ class InputQueue:
             self._take(Entry(each.payload, _size_of(each.payload), each.seq))
 
     def add(self, payload: dict[str, Any], answer: "asyncio.Future[int] | None" = None) -> Entry:
-        """Raises TooLargeError, QueueFullError: nothing was taken."""
+        """Raises TooLargeError, QueueFullError; TypeError, ValueError for what is no JSON object: nothing was taken."""
+        if not isinstance(payload, dict):
+            raise TypeError("an input is a dict, like {'text': 'Hello'}")
         size = _size_of(payload)
         if size > self._limit_bytes:
             raise TooLargeError(
@@ -72,7 +74,8 @@ class InputQueue:
             )
         if len(self._entries) >= self._max_items or self._bytes + size > self._max_bytes:
             raise QueueFullError(f"the input queue is full ({len(self._entries)} messages, {self._bytes} bytes)")
-        entry = Entry(payload, size, answer=answer)
+        # A copy: a repeat says the same, whatever the application has done with its own.
+        entry = Entry(json.loads(_dump(payload)), size, answer=answer)
         self._take(entry)
         self._tell(entry, "queued")
         return entry

@@ -48,10 +48,11 @@ class Requests:
         self.is_paused = False
 
     async def ask(self, kind: str, **fields: Any) -> dict[str, Any]:
-        """What the gateway's `accepted` says. Raises RelayError."""
+        """What the gateway's `accepted` says. Raises RelayError; TypeError or ValueError for what is no JSON."""
         if kind in ("pause", "resume"):
             self.is_paused = kind == "pause"
         given = {name: value for name, value in fields.items() if value is not None}
+        json.dumps(given, ensure_ascii=False, allow_nan=False).encode()  # here, not in the task that sends it
         while True:
             answer = await self._once({"kind": kind, **given})
             if answer.get("kind") != "error":

@@ -120,8 +120,8 @@ class Session:
     async def send(self, payload: dict[str, Any]) -> int:
         """A message to the agent; returns its number when it is durable. In the order of the calls, exactly once.
 
-        Raises TooLargeError or QueueFullError at once, ConflictError or RefusedError when the gateway says so. A
-        cancelled wait withdraws nothing.
+        Raises TooLargeError, QueueFullError, or TypeError and ValueError for what is no JSON object at once;
+        ConflictError or RefusedError when the gateway says so. A cancelled wait withdraws nothing.
         """
         runtime = self._opened()
         if runtime.is_over.is_set():

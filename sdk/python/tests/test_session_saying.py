@@ -322,3 +322,49 @@ async def test_two_with_one_store_do_not_evict_each_other(tmp_path: Path) -> Non
             assert third.client == ids[0]
 
     assert ids[0] != ids[1]
+
+
+@pytest.mark.parametrize(
+    "payload", ["Hello", None, [1], {"a": object()}, {"a": b"x"}, {"a": float("nan")}, {"a": "\ud800"}]
+)
+async def test_what_is_no_json_object_fails_at_once_and_holds_nothing_up(payload: Any) -> None:
+    """A gateway could not even say which message it refused."""
+    async with scripted(accepting()) as server, session_of(server) as session:
+        async with asyncio.timeout(20):
+            with pytest.raises((TypeError, ValueError)):
+                await session.send(payload)
+            number = await session.send({"text": "next"})
+
+    assert number == 1
+    assert inputs(server) == [(1, "next")]
+
+
+@pytest.mark.parametrize("value", [object(), {1}, float("inf"), "\ud800", {"a": [b"x"]}])
+async def test_an_answer_that_is_no_json_fails_alone(value: Any) -> None:
+    """It must not end the task that says things."""
+    async with scripted(accepting()) as server, session_of(server) as session:
+        async with asyncio.timeout(20):
+            with pytest.raises((TypeError, ValueError)):
+                await session.answer("a1", value)
+            await session.answer("a1", "yes")
+
+    assert session.error is None
+
+
+async def test_what_is_sent_is_what_was_said_whatever_becomes_of_the_dict() -> None:
+    """A repeat under the same number must have the same words."""
+
+    @scene
+    async def deaf(ws: web.WebSocketResponse, server: Scripted) -> None:
+        await ws.send_str(welcome(0, input_seq=0))
+        await server.hear(ws)
+        await ws.close(code=1011)
+
+    payload = {"text": "first", "more": [1]}
+    async with scripted(deaf, accepting()) as server, session_of(server) as session:
+        sending = asyncio.ensure_future(session.send(payload))
+        await server.until(lambda: server.heard)
+        payload["text"] = "second"
+        await sending
+
+    assert inputs(server) == [(1, "first"), (1, "first")]
