@@ -191,7 +191,7 @@ export class Session implements AsyncIterable<Message> {
 
   /** To the agent. Resolves when it is durable, exactly once whatever happens to connections. Rejects with RelayError. */
   send(payload: JsonObject): Promise<JsonObject> {
-    return this._speaking.say(({ queue }) => queue.add(payload));
+    return this._speaking.say(payload, ({ queue }, copy) => queue.add(copy));
   }
 
   /** End the run: when this resolves, no more of its text comes. `seen`: what was on screen; default: what was taken. */
@@ -279,7 +279,7 @@ export class Session implements AsyncIterable<Message> {
   // ---- what is said ------------------------------------------------------------------------------------------------
 
   private _control(kind: string, fields: JsonObject): Promise<JsonObject> {
-    return this._speaking.say(({ requests }) => requests.ask(kind, fields));
+    return this._speaking.say(fields, ({ requests }, copy) => requests.ask(kind, copy));
   }
 
   private _onState(event: StateEvent): void {

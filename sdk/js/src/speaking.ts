@@ -4,12 +4,15 @@ import { ClosedError, QueueFullError } from "./errors.js";
 import { loadLater } from "./load_later.js";
 import type { JsonObject } from "./messages.js";
 import type { Settings } from "./options.js";
+import { asJson } from "./own_words.js";
 import type { Platform } from "./platform.js";
 import type { Speech, SpeechSink } from "./speech.js";
 import type { SavedInput } from "./store.js";
 
 /** Said before it is loaded. */
 const MAX_WAITING = 64;
+
+export type Saying = (speech: Speech, copy: JsonObject) => Promise<JsonObject>;
 
 export class Speaking {
   /** Null until it is loaded. */
@@ -35,21 +38,9 @@ export class Speaking {
     return this.speech?.queue.length ?? this.saved.length;
   }
 
-  /** In the order of the calls. */
-  say(what: (speech: Speech) => Promise<JsonObject>): Promise<JsonObject> {
-    if (this.speech !== null && this._waiting === 0) return what(this.speech);
-    if (this._waiting >= MAX_WAITING) return Promise.reject(new QueueFullError("too many wait"));
-    this._waiting += 1;
-    const said = this._load().then(
-      (speech) => {
-        this._waiting -= 1;
-        return what(speech);
-      },
-      (error: unknown) => {
-        this._waiting -= 1;
-        throw error;
-      },
-    );
+  /** In the order of the calls; `given` as it is now. */
+  say(given: JsonObject, what: Saying): Promise<JsonObject> {
+    const said = this._say(given, what);
     said.catch(none); // nobody has to wait for it
     return said;
   }
@@ -68,6 +59,20 @@ export class Speaking {
   close(): void {
     this._isClosed = true;
     this.speech?.close();
+  }
+
+  private async _say(given: JsonObject, what: Saying): Promise<JsonObject> {
+    const copy = asJson(given);
+    if (this.speech !== null && this._waiting === 0) return what(this.speech, copy);
+    if (this._waiting >= MAX_WAITING) throw new QueueFullError("too many wait");
+    this._waiting += 1;
+    let speech: Speech;
+    try {
+      speech = await this._load();
+    } finally {
+      this._waiting -= 1; // in the tick in which it is said
+    }
+    return what(speech, copy);
   }
 
   private _load(): Promise<Speech> {

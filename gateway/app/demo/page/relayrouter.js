@@ -3130,6 +3130,21 @@ var Reception = class {
 
 // src/speaking.ts
 init_errors();
+
+// src/own_words.ts
+init_errors();
+var ESCAPES = /\\(?:(ud[89a-f][0-9a-f]{2})|.)/g;
+function asJson(value) {
+  try {
+    const text = JSON.stringify(value).replace(ESCAPES, (all, half) => half ? "\uFFFD" : all);
+    const copy = JSON.parse(text);
+    if (typeof copy === "object" && copy !== null && !Array.isArray(copy)) return copy;
+  } catch {
+  }
+  throw new RefusedError("bad_request", 'not a JSON object, like {text: "Hello"}');
+}
+
+// src/speaking.ts
 var MAX_WAITING = 64;
 var Speaking = class {
   /** `started`: the client has its id, and `saved` is there. */
@@ -3152,21 +3167,9 @@ var Speaking = class {
   get queued() {
     return this.speech?.queue.length ?? this.saved.length;
   }
-  /** In the order of the calls. */
-  say(what) {
-    if (this.speech !== null && this._waiting === 0) return what(this.speech);
-    if (this._waiting >= MAX_WAITING) return Promise.reject(new QueueFullError("too many wait"));
-    this._waiting += 1;
-    const said = this._load().then(
-      (speech) => {
-        this._waiting -= 1;
-        return what(speech);
-      },
-      (error) => {
-        this._waiting -= 1;
-        throw error;
-      }
-    );
+  /** In the order of the calls; `given` as it is now. */
+  say(given, what) {
+    const said = this._say(given, what);
     said.catch(none5);
     return said;
   }
@@ -3182,6 +3185,19 @@ var Speaking = class {
   close() {
     this._isClosed = true;
     this.speech?.close();
+  }
+  async _say(given, what) {
+    const copy = asJson(given);
+    if (this.speech !== null && this._waiting === 0) return what(this.speech, copy);
+    if (this._waiting >= MAX_WAITING) throw new QueueFullError("too many wait");
+    this._waiting += 1;
+    let speech;
+    try {
+      speech = await this._load();
+    } finally {
+      this._waiting -= 1;
+    }
+    return what(speech, copy);
   }
   _load() {
     this._loading ??= this._tryToLoad();
@@ -3385,7 +3401,7 @@ var Session = class {
   // ---- to speak ----------------------------------------------------------------------------------------------------
   /** To the agent. Resolves when it is durable, exactly once whatever happens to connections. Rejects with RelayError. */
   send(payload) {
-    return this._speaking.say(({ queue }) => queue.add(payload));
+    return this._speaking.say(payload, ({ queue }, copy) => queue.add(copy));
   }
   /** End the run: when this resolves, no more of its text comes. `seen`: what was on screen; default: what was taken. */
   interrupt(run, seen) {
@@ -3459,7 +3475,7 @@ var Session = class {
   }
   // ---- what is said ------------------------------------------------------------------------------------------------
   _control(kind, fields) {
-    return this._speaking.say(({ requests }) => requests.ask(kind, fields));
+    return this._speaking.say(fields, ({ requests }, copy) => requests.ask(kind, copy));
   }
   _onState(event) {
     this._state = event;
