@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from gateway.domain.sessions.log_state import Fork, LogState
 from gateway.domain.wire.cursor import Cursor, Line
@@ -32,7 +32,7 @@ from gateway.ports import (
     SessionInfo,
 )
 
-_REFUSALS = {
+REFUSALS: Final = {
     b"u": AppendRefusal.PRODUCER_UNKNOWN,
     b"f": AppendRefusal.FENCED,
     b"d": AppendRefusal.DUE_STALE,
@@ -68,7 +68,7 @@ def read_append(answer: bytes, count: int) -> AppendOutcome:
         return Expected(int(fields[0]))
     if kind == b"v":
         return Moved(int(fields[0]))
-    return AppendRefused(_REFUSALS[kind], int(fields[0]) if fields else None)
+    return AppendRefused(REFUSALS[kind], int(fields[0]) if fields else None)
 
 
 @lru_cache(maxsize=256)

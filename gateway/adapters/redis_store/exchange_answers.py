@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from gateway.adapters.redis_store.answers import REFUSALS
 from gateway.domain.wire.cursor import Line
 from gateway.domain.wire.ids import GatewayId
 from gateway.ports import (
@@ -30,15 +31,7 @@ _STATUS: Final = {
     b"e": AskStatus.EXPIRED,
     b"c": AskStatus.CANCELLED,
 }
-_REFUSALS: Final = {
-    b"u": AppendRefusal.PRODUCER_UNKNOWN,
-    b"f": AppendRefusal.FENCED,
-    b"d": AppendRefusal.DUE_STALE,
-    b"x": AppendRefusal.RUN_ENDED,
-    b"w": AppendRefusal.HAS_WRITER,
-    b"n": AppendRefusal.TOO_MANY_RUNS,
-    b"l": AppendRefusal.LATE,
-}
+_OFFER_REFUSALS: Final = {**REFUSALS, b"l": AppendRefusal.LATE}
 
 
 def read_offer(answer: bytes) -> AppendOutcome:
@@ -57,7 +50,7 @@ def read_offer(answer: bytes) -> AppendOutcome:
         )
     if kind == b"e":
         return Expected(int(fields[0]))
-    return AppendRefused(_REFUSALS[kind], int(fields[0]) if fields else None)
+    return AppendRefused(_OFFER_REFUSALS[kind], int(fields[0]) if fields else None)
 
 
 def _result(word: bytes) -> ItemResult:

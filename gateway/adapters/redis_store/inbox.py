@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from gateway.adapters.redis_store.all_answers import all_answers
 from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
 from gateway.adapters.resp import Client, Reply, Script
 from gateway.domain.wire.ids import GatewayId, Tenant, encode_part
@@ -53,28 +54,30 @@ class RedisInbox:
         return taken
 
     async def leave(self, tenant: Tenant, waiter: GatewayId) -> None:
-        await _all([self._client.call("ZREM", _keys(tenant, shard).waiters, waiter) for shard in range(self._shards)])
+        await all_answers(
+            [self._client.call("ZREM", _keys(tenant, shard).waiters, waiter) for shard in range(self._shards)]
+        )
 
     async def ack(self, tenant: Tenant, items: Sequence[tuple[int, str]]) -> int:
         calls = [
             self._call(self._scripts.ack, _keys(tenant, shard)[:2], entries, repeats=True)
             for shard, entries in self._by_shard(items).items()
         ]
-        return sum(await _all(calls))
+        return sum(await all_answers(calls))
 
     async def extend(self, tenant: Tenant, consumer: str, items: Sequence[tuple[int, str]]) -> int:
         calls = [
             self._call(self._scripts.extend, _keys(tenant, shard)[:1], (consumer, *entries), repeats=True)
             for shard, entries in self._by_shard(items).items()
         ]
-        return sum(sum(held) for held in await _all(calls))
+        return sum(sum(held) for held in await all_answers(calls))
 
     async def bury(self, tenant: Tenant, items: Sequence[tuple[int, str]], reason: str) -> int:
         calls = []
         for shard, entries in self._by_shard(items).items():
             stream, size, _, dead = _keys(tenant, shard)
             calls.append(self._call(self._scripts.bury, (stream, size, dead), (reason, *entries), repeats=True))
-        return sum(await _all(calls))
+        return sum(await all_answers(calls))
 
     async def dead(self, tenant: Tenant, limit: int) -> list[tuple[str, bytes, str]]:
         calls = [
@@ -82,7 +85,7 @@ class RedisInbox:
             for shard in range(self._shards)
         ]
         found: list[tuple[int, str, bytes, str]] = []
-        for shard, letters in enumerate(await _all(calls)):
+        for shard, letters in enumerate(await all_answers(calls)):
             for ident, (_, item, _, reason) in letters:
                 entry = ident.decode()
                 found.append((int(entry.partition("-")[0]), f"{shard}/{entry}", item, reason.decode()))
@@ -106,7 +109,7 @@ class RedisInbox:
         for shard in range(self._shards):
             stream, _, _, dead = _keys(tenant, shard)
             calls.append(self._call(self._scripts.lag, (stream, dead), (), repeats=True))
-        lags = await _all(calls)
+        lags = await all_answers(calls)
         return InboxLag(sum(lag[0] for lag in lags), sum(lag[1] for lag in lags), max(lag[2] for lag in lags))
 
     async def _redrive(self, tenant: Tenant, shard: int, what: Iterable[str | int]) -> int:
@@ -139,15 +142,6 @@ def _keys(tenant: Tenant, shard: int) -> _Keys:
 def _is_entry(entry: str) -> bool:
     ms, _, place = entry.partition("-")
     return entry.isascii() and ms.isdigit() and place.isdigit() and len(entry) <= 40
-
-
-async def _all(calls: "Sequence[asyncio.Future[Reply]]") -> list[Reply]:
-    """Every answer, or the first failure once all have ended."""
-    given = await asyncio.gather(*calls, return_exceptions=True)
-    for answer in given:
-        if isinstance(answer, BaseException):
-            raise answer
-    return list(given)
 
 
 __all__ = ["RedisInbox"]

@@ -3,16 +3,16 @@
 Must never name a server that the connection does not have: each call carries the client's incarnation of that moment.
 """
 
-import asyncio
 import secrets
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.adapters.redis_store import answers
+from gateway.adapters.redis_store.all_answers import all_answers
 from gateway.adapters.redis_store.keys import SessionKeys, session_keys, text_keys
 from gateway.adapters.redis_store.offers import Offers
 from gateway.adapters.redis_store.scripts import StoreScripts
-from gateway.adapters.resp import Client, Reply
+from gateway.adapters.resp import Client
 from gateway.domain.wire.frames import payload_head
 from gateway.domain.wire.ids import ClientId, ConnectionId, GatewayId, ProducerName, SessionRef, UserId
 from gateway.ports import (
@@ -138,7 +138,7 @@ class RedisStore:
             client.evaluate(self._scripts.heads, (session_keys(session).meta,), [client.incarnation], repeats=True)
             for session in sessions
         ]
-        return [answers.read_head(answer) for answer in await _all(calls)]
+        return [answers.read_head(answer) for answer in await all_answers(calls)]
 
     async def info(self, session: SessionRef) -> SessionInfo | None:
         keys = session_keys(session)
@@ -195,7 +195,7 @@ class RedisStore:
             wanted = (keys.meta, keys.clients, keys.routes, keys.gws)
             calls.append(client.evaluate(self._scripts.renew, wanted, arguments, repeats=True))
         results = []
-        for request, answer in zip(requests, await _all(calls), strict=True):
+        for request, answer in zip(requests, await all_answers(calls), strict=True):
             renewed, server = answers.read_renewed(answer, [known.generation for known in request.clients])
             _note(client, server)
             results.append(renewed)
@@ -253,15 +253,6 @@ def _note(client: Client, server: bytes) -> None:
     """The server says that it is another one than the call named."""
     if server:
         client.incarnation = server.decode()
-
-
-async def _all(calls: "Sequence[asyncio.Future[Reply]]") -> list[Reply]:
-    """Every answer, or the first failure once all have ended: no failure is left without somebody who reads it."""
-    given = await asyncio.gather(*calls, return_exceptions=True)
-    for answer in given:
-        if isinstance(answer, BaseException):
-            raise answer
-    return list(given)
 
 
 __all__ = ["RedisStore"]

@@ -5,9 +5,7 @@ last may contain a newline: ids are printable, numbers and lines are plain.
 """
 
 from enum import Enum
-from typing import Final, NamedTuple
-
-VERSION: Final = b"1"
+from typing import NamedTuple
 
 
 class BusKind(Enum):

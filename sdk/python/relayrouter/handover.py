@@ -96,11 +96,6 @@ class Handover:
         self._has_room.set()
         self._has_news.set()
 
-    def abandon(self) -> None:
-        """Nobody takes any more."""
-        self._items.clear()
-        self._bytes = 0
-
     async def take(self) -> Item:
         """The next item, or several that were joined. Raises Over. Cancelling it loses nothing."""
         while True:

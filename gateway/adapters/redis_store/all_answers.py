@@ -1,0 +1,15 @@
+"""Calls of one piece of work that are under way together, waited for as one."""
+
+import asyncio
+from collections.abc import Sequence
+
+from gateway.adapters.resp import Reply
+
+
+async def all_answers(calls: "Sequence[asyncio.Future[Reply]]") -> list[Reply]:
+    """Every answer, or the first failure once all have ended: no failure is left without somebody who reads it."""
+    given = await asyncio.gather(*calls, return_exceptions=True)
+    for answer in given:
+        if isinstance(answer, BaseException):
+            raise answer
+    return list(given)
