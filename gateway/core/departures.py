@@ -19,7 +19,9 @@ REASON: Final = "drain"
 SOON_SECONDS: Final = 0.001
 """What is due so soon is due now: clocks do not add up to the last digit."""
 LATE_SECONDS: Final = 0.05
-"""A slot is counted from the moment of telling: those told so late (Redis did not answer) would all come at once."""
+"""A slot counts from the telling: who is told so late is told what is left of it, or gets another one."""
+STEPS_A_TURN: Final = 100
+"""Then the loop serves others: thousands of idle clients are told at the beginning."""
 
 
 @dataclass(slots=True, eq=False)
@@ -63,23 +65,33 @@ class Departures:
         return [departure.connection.session for departure in self._in_run]
 
     def act(self, now: float) -> float | None:
-        """Tell and close whoever is due; returns when the next one is. None: all were closed."""
+        """Tell and close some of those that are due; returns when the next one is. None: all were closed."""
+        steps = 0
         while self._due:
             at, _, departure = self._due[0]
-            if at > now + SOON_SECONDS:
+            if at > now + SOON_SECONDS or steps == STEPS_A_TURN:
                 return at
+            steps += 1
             heapq.heappop(self._due)
             if not departure.connection.is_open:
                 self._in_run.discard(departure)
             elif not departure.is_told:
                 self._in_run.discard(departure)
-                if now > at + LATE_SECONDS:
-                    departure.slot = early_slot(now - self._began_at, self._times, self._returns)
-                self._tell(departure, departure.slot.return_after_ms)
+                self._tell(departure, self._return_after_ms(departure, at, now))
                 self._schedule(departure, departure.slot.close_after_seconds)
             elif at + SOON_SECONDS >= self._began_at + departure.slot.close_after_seconds:
                 departure.connection.begin_close(CloseCode.RESTART, REASON)
         return None
+
+    def _return_after_ms(self, departure: _Departure, at: float, now: float) -> int:
+        """`at`: when it was to be told."""
+        if now <= at + LATE_SECONDS:
+            return departure.slot.return_after_ms
+        left_seconds = self._began_at + departure.slot.return_at_seconds - now
+        if left_seconds > 0:
+            return max(1, round(left_seconds * 1000))
+        departure.slot = early_slot(now - self._began_at, self._times, self._returns)
+        return departure.slot.return_after_ms
 
     def release_ended(self, now: float) -> None:
         """Who waited for the end of a run that has ended leaves at once."""

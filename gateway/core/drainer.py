@@ -140,6 +140,7 @@ class Drainer:
         if not self._is_hurried:
             await self._standings.look(connection.session for connection in connections)
         departures = Departures(connections, self._standings, self._times(), self._clock())
+        look_at = self._clock() + RUNS_SECONDS
         while True:
             now = self._clock()
             if self._is_hurried:
@@ -148,12 +149,11 @@ class Drainer:
             due = departures.act(now)
             if due is None:
                 break
-            if departures.are_in_run:
-                due = min(due, now + RUNS_SECONDS)
-            await self._pause_until(due)
-            if departures.are_in_run and self._clock() >= due:
+            await self._pause_until(min(due, look_at) if departures.are_in_run else due)
+            if departures.are_in_run and self._clock() >= look_at:
                 await self._standings.look(departures.sessions_in_run)
                 departures.release_ended(self._clock())
+                look_at = self._clock() + RUNS_SECONDS
         return departures
 
     def _times(self) -> DrainTimes:
@@ -193,6 +193,7 @@ class Drainer:
         """Or until it is hurried."""
         seconds = when - self._clock()
         if seconds <= 0 or self._is_hurried:
+            await asyncio.sleep(0)  # others are served in between
             return
         self._hurried.clear()
         try:

@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 
 from gateway.core.connection import Connection
+from gateway.core.departures import STEPS_A_TURN
 from gateway.core.drainer import HURRIED_SECONDS, RUNS_SECONDS, Drainer
 from gateway.core.members import Members
 from gateway.core.standings import Standings
@@ -92,7 +93,7 @@ class Runs:
         self.is_down = False
         self.hangs_after: int | None = None
         """So many looks at a session are answered."""
-        self._looks = 0
+        self.looks = 0
 
     def as_store(self) -> RunStore:
         return cast("RunStore", self)
@@ -107,9 +108,9 @@ class Runs:
     async def runs(self, _: SessionRef) -> list[RunInfo]:
         if self.is_down:
             raise StoreUnavailable("down", outcome_unknown=False)
-        if self.hangs_after is not None and self._looks >= self.hangs_after:
+        if self.hangs_after is not None and self.looks >= self.hangs_after:
             await asyncio.sleep(1_000)
-        self._looks += 1
+        self.looks += 1
         return self.known
 
 
@@ -453,6 +454,31 @@ async def test_runs_that_cannot_be_looked_at_bring_nobody_back_at_once_with_othe
 
         returns = sorted((link.told_at or 0) + float(str(link.slot["after_ms"])) / 1000 for link in links)
         assert all(later - sooner >= 0.008 for sooner, later in pairwise(returns))
+
+
+async def test_runs_are_looked_at_at_their_own_pace_however_often_somebody_leaves() -> None:
+    async with scene() as it:
+        it.runs.have(is_open=True)
+        await it.connect(100)
+
+        took = await it.drain()
+
+        assert it.runs.looks <= 1 + took / RUNS_SECONDS
+
+
+async def test_thousands_are_told_in_turns_with_everything_else() -> None:
+    """The loop must not stand still while they are."""
+    async with scene() as it:
+        links = await it.connect(3 * STEPS_A_TURN)
+        told = set()
+        draining = asyncio.ensure_future(it.drain())
+        await asyncio.sleep(SETTINGS.settle_seconds)
+        for _ in range(50):  # turns of the loop
+            told.add(sum(link.told_at is not None for link in links))
+            await asyncio.sleep(0)
+        await draining
+
+        assert {STEPS_A_TURN, 2 * STEPS_A_TURN, 3 * STEPS_A_TURN} <= told
 
 
 # ---- by an operator --------------------------------------------------------------------------------------------------
