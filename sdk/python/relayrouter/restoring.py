@@ -1,6 +1,8 @@
 """Who a session is when it begins: by its options, by what its store has of the last life, or new."""
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from secrets import token_hex
 
@@ -20,12 +22,39 @@ class Restored:
     store: CursorStore | None
 
 
-async def restore(options: Options, on_error: Callable[[RelayError], None]) -> Restored:
+class Claim:
+    """The right to a session's place. What was taken is given back, also by who was cancelled while it took it."""
+
+    def __init__(self, options: Options) -> None:
+        self._store = options.store
+        self._session = options.session
+        self._is_ours = False
+
+    async def take(self, store: CursorStore) -> bool:
+        claiming = asyncio.ensure_future(store.claim(self._session))
+        try:
+            self._is_ours = await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            with suppress(Exception):
+                self._is_ours = await claiming
+            raise
+        return self._is_ours
+
+    async def give_back(self, on_error: Callable[[RelayError], None]) -> None:
+        if self._store is None or not self._is_ours:
+            return
+        try:
+            await self._store.release(self._session)
+        except Exception as exc:  # noqa: BLE001  the application's store may raise what it likes
+            on_error(RelayError(f"the place could not be given back: {type(exc).__name__}", code="store"))
+
+
+async def restore(options: Options, claim: Claim, on_error: Callable[[RelayError], None]) -> Restored:
     """Another user gets nothing of the last life. Raises ProtocolError for a cursor that is none."""
     store, saved, is_alone = options.store, None, True
     if store is not None:
         try:
-            is_alone = await store.claim(options.session)
+            is_alone = await claim.take(store)
             saved = await store.load(options.session)
         except Exception as exc:  # noqa: BLE001  the application's store may raise what it likes
             on_error(RelayError(f"the place could not be read: {type(exc).__name__}", code="store"))
@@ -41,4 +70,4 @@ async def restore(options: Options, on_error: Callable[[RelayError], None]) -> R
     return Restored(client, Cursor.parse(cursor) if cursor is not None else None, inputs, store)
 
 
-__all__ = ["Restored", "restore"]
+__all__ = ["Claim", "Restored", "restore"]

@@ -29,7 +29,7 @@ from relayrouter.place import Place
 from relayrouter.quality import Quality
 from relayrouter.receiver import Receiver
 from relayrouter.requests import Requests
-from relayrouter.restoring import restore
+from relayrouter.restoring import Claim, restore
 from relayrouter.running import Running
 from relayrouter.saving import Saver
 from relayrouter.speaker import Speaker
@@ -66,7 +66,7 @@ class Runtime:
         self._tasks = Tasks(self._crashed)
         self._place = Place()
         self._credentials = Credentials(options.token, timing.connect_timeout)
-        self._store = options.store
+        self._claim = Claim(options)
         self._saver: Saver | None = None
         self._state = StateEvent(State.CONNECTING, None, "")
         self._was_live = False
@@ -174,9 +174,7 @@ class Runtime:
         self.handover.close(error)
         if self._saver is not None:
             await self._saver.save()
-        if self._store is not None:
-            with suppress(OSError):
-                await self._store.release(self._options.session)
+        await self._claim.give_back(self._report)
         await self._http_client.close()
         self._tell_state(StateEvent(State.CLOSED, None, error.message if error is not None else ""))
         if error is not None:
@@ -184,14 +182,13 @@ class Runtime:
 
     async def _restore(self) -> None:
         options = self._options
-        found = await restore(options, self._report)
+        found = await restore(options, self._claim, self._report)
         self.client = found.client
-        self._store = found.store
         if found.cursor is not None:
             self.applied.cursor = self._place.cursor = found.cursor
         self.inputs.restore(found.inputs)
-        if self._store is not None:
-            self._saver = Saver(self._store, options.session, self._saved_place, self._report, options.timing.ack_after)
+        if found.store is not None:
+            self._saver = Saver(found.store, options.session, self._saved_place, self._report, options.timing.ack_after)
 
     # ---- taking ------------------------------------------------------------------------------------------------
 

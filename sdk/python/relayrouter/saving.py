@@ -24,7 +24,7 @@ class Saver:
         self._on_error = on_error
         self._after_seconds = after_seconds
         self._saved: SavedPlace | None = None
-        self._lock = asyncio.Lock()
+        self._saving: asyncio.Future[None] | None = None
         self._changed = asyncio.Event()
 
     def changed(self) -> None:
@@ -39,19 +39,26 @@ class Saver:
             await self.save()
 
     async def save(self) -> None:
-        """Returns when what holds now is saved, or could not be."""
-        async with self._lock:
-            place = self._place()
-            if place == self._saved:
-                return
-            try:
-                await self._store.save(self._session, place)
-            except Exception as exc:  # noqa: BLE001  the application's store may raise what it likes
-                error = RelayError(f"the place could not be saved: {type(exc).__name__}", code="store", retryable=True)
-                error.__cause__ = exc
-                self._on_error(error)
-            else:
-                self._saved = place
+        """Returns when what holds now is saved, or could not be. Who is cancelled stops no save: the next one waits."""
+        while self._saving is not None:
+            await asyncio.shield(self._saving)
+        place = self._place()
+        if place == self._saved:
+            return
+        self._saving = asyncio.ensure_future(self._write(place))
+        await asyncio.shield(self._saving)
+
+    async def _write(self, place: SavedPlace) -> None:
+        try:
+            await self._store.save(self._session, place)
+        except Exception as exc:  # noqa: BLE001  the application's store may raise what it likes
+            error = RelayError(f"the place could not be saved: {type(exc).__name__}", code="store", retryable=True)
+            error.__cause__ = exc
+            self._on_error(error)
+        else:
+            self._saved = place
+        finally:
+            self._saving = None
 
 
 __all__ = ["Saver"]

@@ -127,6 +127,7 @@ class Session:
         if runtime.is_over.is_set():
             raise runtime.error or ClosedError("the session was closed")
         answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        answer.add_done_callback(_heard)
         runtime.inputs.add(payload, answer)
         runtime.wake()
         await runtime.save_now()
@@ -283,6 +284,12 @@ class Session:
             return
         if self._pump is None or self._pump.done():
             self._pump = runtime.start_pump()
+
+
+def _heard(answer: "asyncio.Future[int]") -> None:
+    """Who was cancelled while it was saved hears of it by the `input` event; asyncio need not complain."""
+    if not answer.cancelled():
+        answer.exception()
 
 
 __all__ = ["Session"]
