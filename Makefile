@@ -95,7 +95,7 @@ format: $(VENV)/.dev ## Format and fix what can be fixed.
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
 
-docs: $(VENV)/.dev $(JS)/node_modules/.installed ## Write what is generated: tables in README.md and docs/, the demo's copy of the SDK.
+docs: $(VENV)/.dev $(JS)/node_modules/.installed ## Write what is generated: tables in docs/, the demo's copy of the SDK.
 	@$(BIN)/python tools/gen_docs.py
 	@$(NPM) run --silent build:demo
 
