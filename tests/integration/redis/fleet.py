@@ -3,10 +3,11 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,10 +26,13 @@ class Sentinel:
     folder: Path
     primary_port: int
     quorum: int = 2
+    options: tuple[str, ...] = ()
+    """Lines of its configuration."""
     port: int = field(default_factory=free_port)
     process: "subprocess.Popen[bytes] | None" = None
 
     def start(self) -> "Sentinel":
+        """Returns when it listens."""
         self.folder.mkdir(parents=True, exist_ok=True)
         config = self.folder / "sentinel.conf"
         config.write_text(
@@ -36,13 +40,18 @@ class Sentinel:
             f"sentinel monitor {SERVICE} 127.0.0.1 {self.primary_port} {self.quorum}\n"
             f"sentinel down-after-milliseconds {SERVICE} {_DOWN_AFTER_MS}\n"
             f"sentinel failover-timeout {SERVICE} 6000\n"
-            f"sentinel parallel-syncs {SERVICE} 2\n",
+            f"sentinel parallel-syncs {SERVICE} 2\n" + "".join(f"{line}\n" for line in self.options),
             encoding="utf-8",
         )
         self.process = subprocess.Popen(
             [valkey_program(), str(config), "--sentinel"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        return self
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                return self
+            time.sleep(0.01)
+        raise AssertionError(f"the sentinel did not start: {config}")
 
     def client(self) -> "redis.Redis":
         return redis.Redis(
