@@ -10,6 +10,7 @@ import structlog
 
 from gateway.core.connection import Connection
 from gateway.core.hub import Hub
+from gateway.core.visit import is_further_poll
 from gateway.domain.measures import Measures
 from gateway.domain.sessions.liveness import Due
 from gateway.domain.wire.close_codes import CloseCode
@@ -83,7 +84,7 @@ class Heartbeats:
         self._tick += 1
 
     def _look(self, connection: Connection, now: float, wall: float, *, checks_progress: bool) -> None:
-        if connection.expires_at is not None and self._has_expired(connection, connection.expires_at, wall):
+        if connection.expires_at is not None and self._has_expired(connection, connection.expires_at, now, wall):
             connection.begin_close(CloseCode.UNAUTHENTICATED, "expired")
             return
         liveness, link, settings = connection.liveness, connection.link, self._settings
@@ -112,14 +113,17 @@ class Heartbeats:
         elif due is Due.PING:
             link.ping(liveness.next_nonce(now))
 
-    def _has_expired(self, connection: Connection, expires_at: float, wall: float) -> bool:
+    def _has_expired(self, connection: Connection, expires_at: float, now: float, wall: float) -> bool:
         """Tells the client once, a while before."""
         if wall >= expires_at + self._auth.leeway_seconds:
             return True
-        left = expires_at - wall
-        if not connection.is_expiry_told and left <= self._auth.expiring_notice_seconds:
+        left, notice_seconds = expires_at - wall, self._auth.expiring_notice_seconds
+        if not connection.is_expiry_told and left <= notice_seconds:
             connection.is_expiry_told = True
-            connection.send_control({"kind": "expiring", "after_ms": max(0, int(left * 1000))})
+            left_at_first = left + now - connection.opened_at
+            if not (is_further_poll(connection) and left_at_first <= notice_seconds):
+                # Else a poll before it was told: each would end with the notice, and none would wait.
+                connection.send_control({"kind": "expiring", "after_ms": max(0, int(left * 1000))})
         return False
 
 

@@ -10,6 +10,8 @@ from gateway.core.connection import Connection
 from gateway.core.heartbeats import SLOTS, TICK_SECONDS, Heartbeats
 from gateway.domain.access.principal import EVERYBODY
 from gateway.domain.wire.close_codes import CloseCode
+from gateway.domain.wire.connect import Channel
+from gateway.domain.wire.ids import ConnectionId
 from gateway.settings import AuthSettings, LivenessSettings
 from tests.unit.core.fake_link import FakeLink
 from tests.unit.core.stage import Stage, settle, stage
@@ -194,6 +196,20 @@ async def test_an_expiring_token_is_told_once_and_its_end_closes_within_a_second
         assert ends_at + LEEWAY <= closed_at <= ends_at + LEEWAY + 1
         (notice,) = link.control("expiring")
         assert 59_000 <= notice["after_ms"] <= 60_000
+
+
+@pytest.mark.parametrize(("seconds_left", "notices"), [(50, 0), (70, 1)])
+async def test_polls_are_told_of_the_end_of_their_token_once_and_then_wait(seconds_left: float, notices: int) -> None:
+    """A poll ends with what it is told. One that goes on another's work within the last minute knows."""
+    async with stage() as it:
+        connection, link = await it.connect()
+        connection.channel, connection.replaces = Channel.POLL, ConnectionId("the-poll-before")
+        connection.expires_at = it.now[0] + seconds_left
+        wheel = Wheel(it)
+
+        wheel.turn(20)
+
+        assert len(link.control("expiring")) == notices
 
 
 async def test_the_end_of_a_token_closes_a_streaming_client_too() -> None:
