@@ -9,16 +9,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import redis
-from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, ConnectionError, RedisError, ResponseError, TimeoutError  # noqa: A004
-from redis.retry import Retry
 
+from gateway.adapters.resp import Address
+from gateway.adapters.resp.address import AddressError
+from gateway.app.doctor_client import open_client
+from gateway.app.doctor_sentinel import SentinelRound
 from gateway.app.findings import Finding, fail, ok, warn
 from gateway.settings import RedisSettings, hidden_url
+from gateway.settings.redis_url import is_sentinel_url
 
 MIN_MAJOR = 7
 MAX_SKEW_SECONDS = 1.0
 """Token expiry and timestamps are compared across machines; above it users notice."""
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 _WRITE_SCRIPT = """#!lua
 redis.call('SET', KEYS[1], '1', 'PX', 10000)
@@ -29,26 +34,47 @@ return redis.call('INFO', 'replication')
 
 
 def check_redis(settings: RedisSettings) -> list[Finding]:
-    """One finding when it cannot be reached, otherwise one for each question."""
-    client = redis.Redis.from_url(
-        settings.url.get_secret_value(),
-        socket_timeout=settings.call_timeout_seconds,
-        socket_connect_timeout=settings.connect_timeout_seconds,
-        retry=Retry(NoBackoff(), 0),
-    )
+    """One finding when it cannot be reached, otherwise one for each question; those about sentinels come first."""
     try:
-        return list(_questions(client, settings))
+        address, tls = Address.of(settings).read_files()
+    except (OSError, AddressError) as exc:
+        return [fail("redis", str(exc), "correct redis.url, redis.password_file and redis.tls_*")]
+    findings: list[Finding] = []
+    if address.sentinels is not None:
+        sentinels = SentinelRound(address, address.sentinels, tls, settings)
+        findings += sentinels.findings()
+        if sentinels.primary is None:
+            return findings
+        address = address.at(*sentinels.primary)
+    client = open_client(address, tls, settings)
+    try:
+        findings += _questions(client, settings)
+        findings.append(check_tls(address))
     except (ConnectionError, TimeoutError) as exc:
-        return [_unreachable(exc, settings)]
+        findings.append(_unreachable(exc, settings))
     finally:
         client.close()
+    return findings
+
+
+def check_tls(address: Address) -> Finding:
+    """Passwords and users' text are readable on the way without it."""
+    if address.path or address.host in _LOOPBACK:
+        return ok("redis tls", "not needed: it is on this machine" if address.tls is None else "on")
+    if address.tls is None:
+        return warn("redis tls", "off: everybody on the way can read", "use rediss:// or rediss+sentinel://")
+    if not address.tls.verifies:
+        return warn("redis tls", "on, but the certificate is not verified", "set redis.tls_ca_file")
+    return ok("redis tls", "on, certificate verified")
 
 
 def _unreachable(exc: RedisError, settings: RedisSettings) -> Finding:
     where = hidden_url(settings.url)
     if isinstance(exc, AuthenticationError):
         return fail(
-            "redis", f"{where} refuses the user or password", "correct redis.url: redis://user:password@host:6379/0"
+            "redis",
+            f"{where} refuses the user or password",
+            "correct redis.url: redis://user:password@host:6379/0, or redis.password_file",
         )
     reason = " ".join(str(exc).split())
     return fail(
@@ -70,6 +96,7 @@ def _questions(client: redis.Redis, settings: RedisSettings) -> Iterator[Finding
         return
     yield _version(info)
     yield _role(info)
+    yield _replication(info, client, settings)
     yield _eviction(info)
     yield _persistence(info, client)
     yield _memory(info)
@@ -99,6 +126,39 @@ def _role(info: dict[str, Any]) -> Finding:
     if info.get("loading"):
         return warn("redis role", "it is loading its data", "wait, then run doctor again")
     return ok("redis role", "primary")
+
+
+def _replication(info: dict[str, Any], client: Any, settings: RedisSettings) -> Finding:
+    title = "redis replication"
+    count = int(info.get("connected_slaves", 0))
+    well = sum(1 for number in range(count) if _replica_state(info.get(f"slave{number}")) == "online")
+    if not is_sentinel_url(settings.url.get_secret_value()):
+        return ok(
+            title, f"{well} replicas" if count else "no replica: what a restart keeps is the persistence's affair"
+        )
+    if not well:
+        return fail(title, f"no replica is online ({count} known)", "start one: nobody could be promoted")
+    try:
+        needed = int(client.config_get("min-replicas-to-write").get("min-replicas-to-write", 0))
+    except ResponseError:  # managed services hide CONFIG
+        return ok(title, f"{well} replicas online; min-replicas-to-write unknown (CONFIG is not allowed)")
+    if not needed:
+        return warn(
+            title,
+            f"{well} replicas online, min-replicas-to-write 0: a primary that is cut off goes on and loses it all",
+            "`CONFIG SET min-replicas-to-write 1` and `min-replicas-max-lag 5` on all servers",
+        )
+    if needed >= well:
+        return warn(
+            title,
+            f"{well} replicas online, min-replicas-to-write {needed}: one less and every write is refused",
+            "add a replica",
+        )
+    return ok(title, f"{well} replicas online, min-replicas-to-write {needed}")
+
+
+def _replica_state(fields: Any) -> str:
+    return str(fields.get("state", "")) if isinstance(fields, dict) else ""
 
 
 def _eviction(info: dict[str, Any]) -> Finding:
