@@ -28,7 +28,7 @@ export const UNAUTHENTICATED = 4401;
 export const SUPERSEDED = 4409;
 
 /** Reason of a 1000 that ends only this socket: a newer one of ours has taken over. */
-export const MOVED = "moved";
+const MOVED = "moved";
 
 /** Codes that are not in the table (1005, 1006, 1014 ...) are taken for trouble that passes. */
 export function reconnectAfter(code: number, reason: string): Reconnect {

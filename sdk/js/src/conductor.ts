@@ -4,7 +4,6 @@
  */
 
 import { queryOf, tokenInTime } from "./attempt.js";
-import { Backoff, spread } from "./backoff.js";
 import { Connection, type ConnectionOwner } from "./connection.js";
 import type { Credentials } from "./credentials.js";
 import { broken, causeOf, type Ending, isClosedByServer, isSuperseded, isTooBig, judge } from "./endings.js";
@@ -16,15 +15,12 @@ import { loadLater } from "./load_later.js";
 import type { Settings } from "./options.js";
 import { Overlap } from "./overlap.js";
 import type { Platform } from "./platform.js";
+import { Schedule } from "./schedule.js";
 import { Signal } from "./signal.js";
 import type { ChannelName, SessionState } from "./states.js";
 
-/** After "online" or "visible": at once, but not all devices of a network in the same moment. */
-const SOON_MS = 500;
 /** What cannot be asked is replaced, unless it was heard just now. */
 const ALIVE_MS = 1_000;
-/** Between two looks whether a browser that says so is right. */
-const OFFLINE_MS = 30_000;
 
 export interface ConductorSink extends ConnectionOwner {
   client(): string;
@@ -47,15 +43,11 @@ export class Conductor {
   private _opening: Connection | null = null;
   /** May look alive to its gateway: replaced, which is no take-over by somebody else. */
   private _lastId: string | null = null;
-  private readonly _backoff: Backoff;
+  private readonly _schedule: Schedule;
   private readonly _ladder: Ladder;
   private readonly _overlap: Overlap;
   private readonly _signal = new Signal();
   private _turn = 0;
-  private _notBefore = 0;
-  private _replaceAt = Infinity;
-  private _slotAt = 0;
-  private _climbAt = Infinity;
   /** By what we were live last. */
   private _liveName: ChannelName | null = null;
   private _isBusy = false;
@@ -75,7 +67,7 @@ export class Conductor {
     private readonly _sink: ConductorSink,
   ) {
     const { backoffBase, backoffMax, ladderFailures, climbAfter } = _settings.timing;
-    this._backoff = new Backoff(backoffBase, backoffMax, _platform.random);
+    this._schedule = new Schedule(_platform, backoffBase, backoffMax);
     this._ladder = new Ladder(_settings.channel, ladderFailures, climbAfter, _platform.random);
     this._overlap = new Overlap(_platform, _settings.timing.overlap);
     this._isOffline = !_platform.isOnline();
@@ -121,12 +113,11 @@ export class Conductor {
   probe(): void {
     const { current } = this;
     if (current === null) {
-      if (!this._isBusy)
-        this._notBefore = Math.min(this._notBefore, this._platform.now() + SOON_MS * this._platform.random());
+      if (!this._isBusy) this._schedule.soon();
     } else if (current.isDuplex) {
       current.probe();
     } else if (current.silentMs > ALIVE_MS) {
-      this._replaceAt = this._platform.now();
+      this._schedule.replaceNow();
     }
     this._showState();
     this._signal.wake();
@@ -145,13 +136,12 @@ export class Conductor {
     this.current = connection;
     this._opening = null;
     this._heldEnding = null;
-    this._replaceAt = Infinity;
-    this._slotAt = 0;
+    this._schedule.welcomed();
     this._isBusy = false;
     this._credentials.accepted(connection.token);
     if (connection.name !== this._ladder.channel) this._ladder.moveTo(connection.name);
     // A connection that keeps breaking must not put off the climb for ever.
-    if (this._liveName !== connection.name) this._planClimb(this._ladder.climbDelayMs());
+    if (this._liveName !== connection.name) this._schedule.climb(this._ladder.climbDelayMs());
     this._liveName = connection.name;
     if (old !== null) this._overlap.letGo(old);
     this._cause = "";
@@ -163,11 +153,8 @@ export class Conductor {
    * then while the old connection still delivers.
    */
   slot(afterMs: number, isReplaced: boolean): void {
-    this._slotAt = this._platform.now() + spread(afterMs, this._platform.random);
-    if (isReplaced) {
-      this._replaceAt = this._slotAt;
-      this._turn += 1; // this one is about to go
-    }
+    this._schedule.slot(afterMs, isReplaced);
+    if (isReplaced) this._turn += 1; // this one is about to go
     this._signal.wake();
   }
 
@@ -189,7 +176,7 @@ export class Conductor {
     this._noteHealth(connection);
     this._turn += 1;
     this.current = null;
-    this._replaceAt = Infinity;
+    this._schedule.lost();
     this._lastId = isClosedByServer(ending) ? null : connection.id;
     this._sink.lost();
     if (this._isAttempting) this._heldEnding = ending;
@@ -201,7 +188,7 @@ export class Conductor {
 
   private async _attempt(): Promise<void> {
     this._isAttempting = true;
-    const isClimb = this.current !== null && this._replaceAt > this._platform.now();
+    const isClimb = this.current !== null && !this._schedule.isReplacing;
     if (this.current !== null) this._noteHealth(this.current);
     this._url = this._settings.urls[this._turn % this._settings.urls.length] ?? this._url;
     this._showState();
@@ -238,7 +225,7 @@ export class Conductor {
       client: this._sink.client(),
       cursor: this._sink.cursor(),
       replaces: this.current?.id ?? this._lastId,
-      retry: this._backoff.attempt,
+      retry: this._schedule.failures,
     });
   }
 
@@ -246,7 +233,7 @@ export class Conductor {
     this._turn += 1;
     const held = this._heldEnding;
     this._heldEnding = null;
-    if (isClimb && this.current !== null && ending.kind !== "error") this._planClimb(this._ladder.missed());
+    if (isClimb && this.current !== null && ending.kind !== "error") this._schedule.climb(this._ladder.missed());
     else if (held !== null && judge(held).kind === "final" && !isSuperseded(held)) this._handle(held, null);
     else this._handle(ending, connection);
   }
@@ -264,23 +251,8 @@ export class Conductor {
       if (error !== null) return this._finish(error);
     }
     const isBusy = verdict.kind === "again" && verdict.isBusy;
-    this._isBusy = isBusy || this._hasSlot();
-    this._schedule((verdict.kind === "again" && verdict.afterMs) || 0);
-  }
-
-  private _planClimb(afterMs: number): void {
-    this._climbAt = this._platform.now() + afterMs;
-  }
-
-  private _hasSlot(): boolean {
-    return this._slotAt > this._platform.now();
-  }
-
-  private _schedule(afterMs: number): void {
-    const now = this._platform.now();
-    const slotMs = this._hasSlot() ? this._slotAt - now : -1;
-    this._slotAt = 0;
-    this._notBefore = now + (slotMs >= afterMs ? slotMs : this._backoff.nextDelayMs(afterMs));
+    this._isBusy = isBusy || this._schedule.hasSlot;
+    this._schedule.wait((verdict.kind === "again" && verdict.afterMs) || 0);
   }
 
   private _finish(error: RelayError | null): void {
@@ -292,16 +264,16 @@ export class Conductor {
   private _noteHealth(connection: Connection): void {
     if (!connection.isProven) return;
     this._ladder.proved();
-    if (this._platform.now() - connection.welcomedAt >= this._settings.timing.stableAfter) this._backoff.reset();
+    if (this._platform.now() - connection.welcomedAt >= this._settings.timing.stableAfter) this._schedule.stable();
   }
 
   // ---- when, and what is shown -------------------------------------------------------------------------------------
 
   /** When the next attempt is due; Infinity: nothing to do until somebody wakes us. */
   private _due(): number {
-    if (this.current !== null) return Math.min(Math.max(this._replaceAt, this._notBefore), this._climbAt);
+    if (this.current !== null) return this._schedule.dueBeside();
     if (this._sink.isFull()) return Infinity;
-    return this._notBefore + (this._isOffline ? OFFLINE_MS : 0);
+    return this._schedule.dueAlone(this._isOffline);
   }
 
   private _state(): SessionState {

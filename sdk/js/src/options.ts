@@ -34,7 +34,7 @@ export interface Timing {
   overlap: number;
 }
 
-export const DEFAULT_TIMING: Timing = {
+const DEFAULT_TIMING: Timing = {
   connectTimeout: 10_000,
   backoffBase: 1_000,
   backoffMax: 30_000,

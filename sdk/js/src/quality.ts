@@ -4,11 +4,11 @@ import type { QualityEvent } from "./events.js";
 
 const SMOOTHING = 0.3;
 /** Above: token by token is a stutter. */
-export const BAD_RTT_MS = 800;
+const BAD_RTT_MS = 800;
 const FAIR_RTT_MS = 300;
 /** So long must the round trip have been good before tokens are shown again. */
 const RECOVERY_MS = 10_000;
-export const BEHIND_MS = 2_000;
+const BEHIND_MS = 2_000;
 const LEAST_CHANGE = 0.1;
 
 export class Quality {

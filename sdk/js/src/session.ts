@@ -10,14 +10,13 @@ import type { Ask, QualityEvent, RunInfo, SessionEvents, StateEvent } from "./ev
 import { CONTENT_EVENTS, Emitter } from "./events.js";
 import { endingOfError, Incoming } from "./incoming.js";
 import { Keeper } from "./keeper.js";
-import { loadLater } from "./load_later.js";
 import { control, type JsonObject, type JsonValue, type Message } from "./messages.js";
 import { type ConnectOptions, readOptions, type Settings } from "./options.js";
 import { PageWatch } from "./page.js";
 import { defaultPlatform, type Platform } from "./platform.js";
-import { Quality } from "./quality.js";
+import { QualityWatch } from "./quality_watch.js";
 import { Reception } from "./reception.js";
-import type { Recovery } from "./recovery.js";
+import { type Recover, recoverBy } from "./recover.js";
 import { Speaking } from "./speaking.js";
 import type { ChannelName, SessionState } from "./states.js";
 import { MemoryStore } from "./store.js";
@@ -39,7 +38,7 @@ export class Session implements AsyncIterable<Message> {
   private readonly _settings: Settings;
   private readonly _emitter = new Emitter();
   private readonly _texts = new RunTexts();
-  private readonly _quality = new Quality();
+  private readonly _quality: QualityWatch;
   private readonly _credentials: Credentials;
   private readonly _keeper: Keeper;
   private readonly _conductor: Conductor;
@@ -50,6 +49,7 @@ export class Session implements AsyncIterable<Message> {
   private readonly _page: PageWatch;
   private readonly _started: Promise<void>;
   private readonly _reception: Reception;
+  private readonly _recover: Recover;
 
   /** Use `connect`. Throws RelayError `bad_options`. */
   constructor(options: ConnectOptions) {
@@ -69,7 +69,7 @@ export class Session implements AsyncIterable<Message> {
       cursor: () => this._reception.cursor,
       isFull: () => this._delivery.isFull,
       frame: (connection, envelope, bytes) => this._incoming.frame(connection, envelope, bytes),
-      rtt: (ms) => this._onRtt(ms),
+      rtt: (ms) => this._quality.roundTrip(ms),
       room: async (connection) => {
         await this._delivery.room();
         if (connection.name !== "poll") return;
@@ -99,10 +99,21 @@ export class Session implements AsyncIterable<Message> {
         this._acks.note(cursor, bytes);
         this._keeper.moved(formatCursor(cursor));
       },
-      behind: (ms) => this._behind(ms, true),
+      behind: (ms) => this._quality.behind(ms, true),
       roomAgain: () => this._conductor.wake(),
       fill: (run, known) => void this._recover((recovery) => recovery.fill(run, known)),
       verify: (run, told) => void this._recover((recovery) => recovery.verify(run, told)),
+    });
+    this._quality = new QualityWatch(platform, this._emitter, () => this._conductor.current);
+    this._recover = recoverBy(platform, this._emitter, this._texts, () => {
+      const live = this._conductor.current;
+      return {
+        base: live?.url ?? this._state.url,
+        session: settings.session,
+        client: this._clientId,
+        token: live?.token ?? this._credentials.current,
+        timeoutMs: timing.connectTimeout,
+      };
     });
     this._reception = new Reception(platform, timing.reorder, {
       put: (frame, position, bytes) => this._delivery.put(frame, position, bytes),
@@ -191,7 +202,7 @@ export class Session implements AsyncIterable<Message> {
 
   /** To the agent. Resolves when it is durable, exactly once whatever happens to connections. Rejects with RelayError. */
   send(payload: JsonObject): Promise<JsonObject> {
-    return this._speaking.say(payload, ({ queue }, copy) => queue.add(copy));
+    return this._speaking.input(payload);
   }
 
   /** End the run: when this resolves, no more of its text comes. `seen`: what was on screen; default: what was taken. */
@@ -199,7 +210,7 @@ export class Session implements AsyncIterable<Message> {
     const position = this._delivery.cursor;
     const own = position && { seq: parseCursor(position).seq, at: this._texts.runs.get(run)?.text.length ?? 0 };
     const told = seen ?? own;
-    const accepted = this._control("interrupt", told ? { run, seen: { ...told } } : { run });
+    const accepted = this._speaking.control("interrupt", told ? { run, seen: { ...told } } : { run });
     accepted.then(
       () => this._delivery.silence(run),
       () => undefined,
@@ -209,21 +220,21 @@ export class Session implements AsyncIterable<Message> {
 
   /** No text until `resume`; also on later connections. Nothing is lost. */
   pause(): Promise<JsonObject> {
-    return this._control("pause", {});
+    return this._speaking.control("pause", {});
   }
 
   resume(): Promise<JsonObject> {
-    return this._control("resume", {});
+    return this._speaking.control("resume", {});
   }
 
   /** End the run for everybody. */
   cancel(run: string, reason?: string): Promise<JsonObject> {
-    return this._control("cancel", reason === undefined ? { run } : { run, reason });
+    return this._speaking.control("cancel", reason === undefined ? { run } : { run, reason });
   }
 
   /** `winner` says whether this was the first valid answer. */
   answer(ask: string, value: JsonValue): Promise<JsonObject> {
-    return this._control("answer", { ask, value });
+    return this._speaking.control("answer", { ask, value });
   }
 
   /** The connection may be dead without knowing: ask it now. Page events do this by themselves. */
@@ -233,7 +244,7 @@ export class Session implements AsyncIterable<Message> {
 
   /** A renderer says how far it is behind, in ms; 0 when it has caught up. */
   reportBehind(ms: number): void {
-    this._behind(ms, false);
+    this._quality.behind(ms, false);
   }
 
   /** Leaves nothing behind. Resolves when the place is kept. */
@@ -276,49 +287,9 @@ export class Session implements AsyncIterable<Message> {
     void this._keeper.flush();
   }
 
-  // ---- what is said ------------------------------------------------------------------------------------------------
-
-  private _control(kind: string, fields: JsonObject): Promise<JsonObject> {
-    return this._speaking.say(fields, ({ requests }, copy) => requests.ask(kind, copy));
-  }
-
   private _onState(event: StateEvent): void {
     this._state = event;
     this._emitter.emit("state", event);
-  }
-
-  private _onRtt(ms: number): void {
-    this._quality.sample(ms, this._platform.now());
-    this._tellQuality();
-  }
-
-  private _behind(ms: number, isFeed: boolean): void {
-    this._quality.behind(ms, this._platform.now(), isFeed);
-    this._tellQuality();
-  }
-
-  private _tellQuality(): void {
-    this._conductor.current?.sampleOften(this._quality.isDegraded);
-    const news = this._quality.news();
-    if (news !== null) this._emitter.emit("quality", news);
-  }
-
-  /** Undefined when it could not be loaded, or what came is no history: then nothing is recovered. */
-  private async _recover<T>(act: (recovery: Recovery) => Promise<T>): Promise<T | undefined> {
-    const live = this._conductor.current;
-    const request = {
-      base: live?.url ?? this._state.url,
-      session: this._settings.session,
-      client: this._clientId,
-      token: live?.token ?? this._credentials.current,
-      timeoutMs: this._settings.timing.connectTimeout,
-    };
-    try {
-      const { Recovery } = await loadLater();
-      return await act(new Recovery(this._platform, this._emitter, this._texts, request));
-    } catch {
-      return undefined;
-    }
   }
 }
 

@@ -12,7 +12,7 @@ import type { SavedInput } from "./store.js";
 /** Said before it is loaded. */
 const MAX_WAITING = 64;
 
-export type Saying = (speech: Speech, copy: JsonObject) => Promise<JsonObject>;
+type Saying = (speech: Speech, copy: JsonObject) => Promise<JsonObject>;
 
 export class Speaking {
   /** Null until it is loaded. */
@@ -38,11 +38,13 @@ export class Speaking {
     return this.speech?.queue.length ?? this.saved.length;
   }
 
-  /** In the order of the calls; `given` as it is now. */
-  say(given: JsonObject, what: Saying): Promise<JsonObject> {
-    const said = this._say(given, what);
-    said.catch(none); // nobody has to wait for it
-    return said;
+  /** All in the order of the calls, and as it is now. */
+  input(payload: JsonObject): Promise<JsonObject> {
+    return this._say(payload, ({ queue }, copy) => queue.add(copy));
+  }
+
+  control(kind: string, fields: JsonObject): Promise<JsonObject> {
+    return this._say(fields, ({ requests }, copy) => requests.ask(kind, copy));
   }
 
   welcome(payload: JsonObject): void {
@@ -61,7 +63,13 @@ export class Speaking {
     this.speech?.close();
   }
 
-  private async _say(given: JsonObject, what: Saying): Promise<JsonObject> {
+  private _say(given: JsonObject, what: Saying): Promise<JsonObject> {
+    const said = this._sayWhenLoaded(given, what);
+    said.catch(none); // nobody has to wait for it
+    return said;
+  }
+
+  private async _sayWhenLoaded(given: JsonObject, what: Saying): Promise<JsonObject> {
     const copy = asJson(given);
     if (this.speech !== null && this._waiting === 0) return what(this.speech, copy);
     if (this._waiting >= MAX_WAITING) throw new QueueFullError("too many wait");

@@ -6,7 +6,7 @@ import { socketUrl } from "./http.js";
 import { BadFrame, readJson } from "./messages.js";
 import type { Platform, SocketLike } from "./platform.js";
 
-export const SUBPROTOCOL = "relayrouter.v1";
+const SUBPROTOCOL = "relayrouter.v1";
 /** What may stand in a subprotocol item; other tokens go in a first `auth` message. */
 const ITEM = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const OPEN = 1;

@@ -2,8 +2,8 @@
 
 import { compilePattern } from "./pattern_syntax.js";
 
-export const MIN_HELD_BYTES = 16;
-export const MAX_HELD_BYTES = 1_024;
+const MIN_HELD_BYTES = 16;
+const MAX_HELD_BYTES = 1_024;
 const MAX_TOKENS = 1_000;
 const MAX_DELAY_MS = 10_000;
 
