@@ -1536,31 +1536,6 @@ function queryOf({ from, heartbeat, rhythm }, { name, client, cursor, replaces, 
   };
 }
 
-// src/backoff.ts
-var MAX_EXPONENT = 30;
-var SPREAD = 0.25;
-var Backoff = class {
-  constructor(_baseMs, _maxMs, _random) {
-    this._baseMs = _baseMs;
-    this._maxMs = _maxMs;
-    this._random = _random;
-    /** Failures since the last reset. */
-    this.attempt = 0;
-  }
-  reset() {
-    this.attempt = 0;
-  }
-  /** The wait before the next attempt; counts one failure. Never below `atLeastMs`, and then at most a quarter above. */
-  nextDelayMs(atLeastMs = 0) {
-    const ceiling = Math.min(this._maxMs, this._baseMs * 2 ** Math.min(this.attempt, MAX_EXPONENT));
-    this.attempt += 1;
-    return atLeastMs > 0 ? spread(atLeastMs, this._random) : this._random() * ceiling;
-  }
-};
-function spread(ms, random) {
-  return ms * (1 + SPREAD * random());
-}
-
 // src/connection.ts
 init_endings();
 
@@ -1928,7 +1903,7 @@ init_errors();
 var CHANNELS = ["websocket", "sse", "poll"];
 
 // src/ladder.ts
-var SPREAD2 = 0.25;
+var SPREAD = 0.25;
 var Ladder = class {
   constructor(_choice, _maxFailures, _climbAfterMs, _random) {
     this._choice = _choice;
@@ -1971,7 +1946,7 @@ var Ladder = class {
   /** When to climb, counted from now; Infinity when there is nowhere to. */
   climbDelayMs() {
     if (this.target === null) return Infinity;
-    return this._climbAfterMs * (1 - SPREAD2 + 2 * SPREAD2 * this._random());
+    return this._climbAfterMs * (1 - SPREAD + 2 * SPREAD * this._random());
   }
 };
 
@@ -2024,6 +1999,96 @@ var Overlap = class {
 function none3() {
 }
 
+// src/backoff.ts
+var MAX_EXPONENT = 30;
+var SPREAD2 = 0.25;
+var Backoff = class {
+  constructor(_baseMs, _maxMs, _random) {
+    this._baseMs = _baseMs;
+    this._maxMs = _maxMs;
+    this._random = _random;
+    /** Failures since the last reset. */
+    this.attempt = 0;
+  }
+  reset() {
+    this.attempt = 0;
+  }
+  /** The wait before the next attempt; counts one failure. Never below `atLeastMs`, and then at most a quarter above. */
+  nextDelayMs(atLeastMs = 0) {
+    const ceiling = Math.min(this._maxMs, this._baseMs * 2 ** Math.min(this.attempt, MAX_EXPONENT));
+    this.attempt += 1;
+    return atLeastMs > 0 ? spread(atLeastMs, this._random) : this._random() * ceiling;
+  }
+};
+function spread(ms, random) {
+  return ms * (1 + SPREAD2 * random());
+}
+
+// src/schedule.ts
+var SOON_MS = 500;
+var OFFLINE_MS = 3e4;
+var Schedule = class {
+  constructor(_platform, baseMs, maxMs) {
+    this._platform = _platform;
+    this._notBefore = 0;
+    this._replaceAt = Infinity;
+    this._slotAt = 0;
+    this._climbAt = Infinity;
+    this._backoff = new Backoff(baseMs, maxMs, _platform.random);
+  }
+  /** Failures since a connection was stable. */
+  get failures() {
+    return this._backoff.attempt;
+  }
+  /** A server named a time that is still to come. */
+  get hasSlot() {
+    return this._slotAt > this._platform.now();
+  }
+  /** The live connection is to go: an attempt beside it is no mere climb. */
+  get isReplacing() {
+    return this._replaceAt <= this._platform.now();
+  }
+  /** Beside a live connection. Infinity: never. */
+  dueBeside() {
+    return Math.min(Math.max(this._replaceAt, this._notBefore), this._climbAt);
+  }
+  /** Without one. */
+  dueAlone(isOffline) {
+    return this._notBefore + (isOffline ? OFFLINE_MS : 0);
+  }
+  /** Nothing is live, and something says that an attempt may succeed now. */
+  soon() {
+    this._notBefore = Math.min(this._notBefore, this._platform.now() + SOON_MS * this._platform.random());
+  }
+  replaceNow() {
+    this._replaceAt = this._platform.now();
+  }
+  slot(afterMs, isReplaced) {
+    this._slotAt = this._platform.now() + spread(afterMs, this._platform.random);
+    if (isReplaced) this._replaceAt = this._slotAt;
+  }
+  climb(afterMs) {
+    this._climbAt = this._platform.now() + afterMs;
+  }
+  welcomed() {
+    this._replaceAt = Infinity;
+    this._slotAt = 0;
+  }
+  lost() {
+    this._replaceAt = Infinity;
+  }
+  stable() {
+    this._backoff.reset();
+  }
+  /** The next attempt waits: for its slot, or else with full jitter; never less than `afterMs`. */
+  wait(afterMs) {
+    const now = this._platform.now();
+    const slotMs = this.hasSlot ? this._slotAt - now : -1;
+    this._slotAt = 0;
+    this._notBefore = now + (slotMs >= afterMs ? slotMs : this._backoff.nextDelayMs(afterMs));
+  }
+};
+
 // src/signal.ts
 var Signal = class {
   constructor() {
@@ -2051,9 +2116,7 @@ function none4() {
 }
 
 // src/conductor.ts
-var SOON_MS = 500;
 var ALIVE_MS = 1e3;
-var OFFLINE_MS = 3e4;
 var Conductor = class {
   constructor(_platform, _settings, _credentials, _sink) {
     this._platform = _platform;
@@ -2066,10 +2129,6 @@ var Conductor = class {
     this._lastId = null;
     this._signal = new Signal();
     this._turn = 0;
-    this._notBefore = 0;
-    this._replaceAt = Infinity;
-    this._slotAt = 0;
-    this._climbAt = Infinity;
     /** By what we were live last. */
     this._liveName = null;
     this._isBusy = false;
@@ -2080,7 +2139,7 @@ var Conductor = class {
     /** Of the connection that our attempt was to replace. */
     this._heldEnding = null;
     const { backoffBase, backoffMax, ladderFailures, climbAfter } = _settings.timing;
-    this._backoff = new Backoff(backoffBase, backoffMax, _platform.random);
+    this._schedule = new Schedule(_platform, backoffBase, backoffMax);
     this._ladder = new Ladder(_settings.channel, ladderFailures, climbAfter, _platform.random);
     this._overlap = new Overlap(_platform, _settings.timing.overlap);
     this._isOffline = !_platform.isOnline();
@@ -2120,12 +2179,11 @@ var Conductor = class {
   probe() {
     const { current } = this;
     if (current === null) {
-      if (!this._isBusy)
-        this._notBefore = Math.min(this._notBefore, this._platform.now() + SOON_MS * this._platform.random());
+      if (!this._isBusy) this._schedule.soon();
     } else if (current.isDuplex) {
       current.probe();
     } else if (current.silentMs > ALIVE_MS) {
-      this._replaceAt = this._platform.now();
+      this._schedule.replaceNow();
     }
     this._showState();
     this._signal.wake();
@@ -2141,12 +2199,11 @@ var Conductor = class {
     this.current = connection;
     this._opening = null;
     this._heldEnding = null;
-    this._replaceAt = Infinity;
-    this._slotAt = 0;
+    this._schedule.welcomed();
     this._isBusy = false;
     this._credentials.accepted(connection.token);
     if (connection.name !== this._ladder.channel) this._ladder.moveTo(connection.name);
-    if (this._liveName !== connection.name) this._planClimb(this._ladder.climbDelayMs());
+    if (this._liveName !== connection.name) this._schedule.climb(this._ladder.climbDelayMs());
     this._liveName = connection.name;
     if (old !== null) this._overlap.letGo(old);
     this._cause = "";
@@ -2157,11 +2214,8 @@ var Conductor = class {
    * then while the old connection still delivers.
    */
   slot(afterMs, isReplaced) {
-    this._slotAt = this._platform.now() + spread(afterMs, this._platform.random);
-    if (isReplaced) {
-      this._replaceAt = this._slotAt;
-      this._turn += 1;
-    }
+    this._schedule.slot(afterMs, isReplaced);
+    if (isReplaced) this._turn += 1;
     this._signal.wake();
   }
   reconnect(cause) {
@@ -2180,7 +2234,7 @@ var Conductor = class {
     this._noteHealth(connection);
     this._turn += 1;
     this.current = null;
-    this._replaceAt = Infinity;
+    this._schedule.lost();
     this._lastId = isClosedByServer(ending) ? null : connection.id;
     this._sink.lost();
     if (this._isAttempting) this._heldEnding = ending;
@@ -2190,7 +2244,7 @@ var Conductor = class {
   // ---- one attempt -------------------------------------------------------------------------------------------------
   async _attempt() {
     this._isAttempting = true;
-    const isClimb = this.current !== null && this._replaceAt > this._platform.now();
+    const isClimb = this.current !== null && !this._schedule.isReplacing;
     if (this.current !== null) this._noteHealth(this.current);
     this._url = this._settings.urls[this._turn % this._settings.urls.length] ?? this._url;
     this._showState();
@@ -2226,14 +2280,14 @@ var Conductor = class {
       client: this._sink.client(),
       cursor: this._sink.cursor(),
       replaces: this.current?.id ?? this._lastId,
-      retry: this._backoff.attempt
+      retry: this._schedule.failures
     });
   }
   _failed(connection, ending, isClimb) {
     this._turn += 1;
     const held = this._heldEnding;
     this._heldEnding = null;
-    if (isClimb && this.current !== null && ending.kind !== "error") this._planClimb(this._ladder.missed());
+    if (isClimb && this.current !== null && ending.kind !== "error") this._schedule.climb(this._ladder.missed());
     else if (held !== null && judge(held).kind === "final" && !isSuperseded(held)) this._handle(held, null);
     else this._handle(ending, connection);
   }
@@ -2249,20 +2303,8 @@ var Conductor = class {
       if (error !== null) return this._finish(error);
     }
     const isBusy = verdict.kind === "again" && verdict.isBusy;
-    this._isBusy = isBusy || this._hasSlot();
-    this._schedule(verdict.kind === "again" && verdict.afterMs || 0);
-  }
-  _planClimb(afterMs) {
-    this._climbAt = this._platform.now() + afterMs;
-  }
-  _hasSlot() {
-    return this._slotAt > this._platform.now();
-  }
-  _schedule(afterMs) {
-    const now = this._platform.now();
-    const slotMs = this._hasSlot() ? this._slotAt - now : -1;
-    this._slotAt = 0;
-    this._notBefore = now + (slotMs >= afterMs ? slotMs : this._backoff.nextDelayMs(afterMs));
+    this._isBusy = isBusy || this._schedule.hasSlot;
+    this._schedule.wait(verdict.kind === "again" && verdict.afterMs || 0);
   }
   _finish(error) {
     this.close();
@@ -2272,14 +2314,14 @@ var Conductor = class {
   _noteHealth(connection) {
     if (!connection.isProven) return;
     this._ladder.proved();
-    if (this._platform.now() - connection.welcomedAt >= this._settings.timing.stableAfter) this._backoff.reset();
+    if (this._platform.now() - connection.welcomedAt >= this._settings.timing.stableAfter) this._schedule.stable();
   }
   // ---- when, and what is shown -------------------------------------------------------------------------------------
   /** When the next attempt is due; Infinity: nothing to do until somebody wakes us. */
   _due() {
-    if (this.current !== null) return Math.min(Math.max(this._replaceAt, this._notBefore), this._climbAt);
+    if (this.current !== null) return this._schedule.dueBeside();
     if (this._sink.isFull()) return Infinity;
-    return this._notBefore + (this._isOffline ? OFFLINE_MS : 0);
+    return this._schedule.dueAlone(this._isOffline);
   }
   _state() {
     if (this._isOffline) return "offline";
@@ -2935,6 +2977,36 @@ var Quality = class {
   }
 };
 
+// src/quality_watch.ts
+var QualityWatch = class {
+  constructor(_platform, _emitter, _live) {
+    this._platform = _platform;
+    this._emitter = _emitter;
+    this._live = _live;
+    this._quality = new Quality();
+  }
+  get isDegraded() {
+    return this._quality.isDegraded;
+  }
+  current() {
+    return this._quality.current();
+  }
+  roundTrip(ms) {
+    this._quality.sample(ms, this._platform.now());
+    this._tell();
+  }
+  /** As in Quality. */
+  behind(ms, isFeed) {
+    this._quality.behind(ms, this._platform.now(), isFeed);
+    this._tell();
+  }
+  _tell() {
+    this._live()?.sampleOften(this._quality.isDegraded);
+    const news = this._quality.news();
+    if (news !== null) this._emitter.emit("quality", news);
+  }
+};
+
 // src/reception.ts
 init_cursor();
 init_messages();
@@ -3128,6 +3200,19 @@ var Reception = class {
   }
 };
 
+// src/recover.ts
+function recoverBy(platform, emitter, texts, request) {
+  return async (act) => {
+    const asked = request();
+    try {
+      const { Recovery: Recovery2 } = await loadLater();
+      return await act(new Recovery2(platform, emitter, texts, asked));
+    } catch {
+      return void 0;
+    }
+  };
+}
+
 // src/speaking.ts
 init_errors();
 
@@ -3167,11 +3252,12 @@ var Speaking = class {
   get queued() {
     return this.speech?.queue.length ?? this.saved.length;
   }
-  /** In the order of the calls; `given` as it is now. */
-  say(given, what) {
-    const said = this._say(given, what);
-    said.catch(none5);
-    return said;
+  /** All in the order of the calls, and as it is now. */
+  input(payload) {
+    return this._say(payload, ({ queue }, copy) => queue.add(copy));
+  }
+  control(kind, fields) {
+    return this._say(fields, ({ requests }, copy) => requests.ask(kind, copy));
   }
   welcome(payload) {
     this._welcome = payload;
@@ -3186,7 +3272,12 @@ var Speaking = class {
     this._isClosed = true;
     this.speech?.close();
   }
-  async _say(given, what) {
+  _say(given, what) {
+    const said = this._sayWhenLoaded(given, what);
+    said.catch(none5);
+    return said;
+  }
+  async _sayWhenLoaded(given, what) {
     const copy = asJson(given);
     if (this.speech !== null && this._waiting === 0) return what(this.speech, copy);
     if (this._waiting >= MAX_WAITING) throw new QueueFullError("too many wait");
@@ -3279,7 +3370,6 @@ var Session = class {
     this._releaseLock = () => void 0;
     this._emitter = new Emitter();
     this._texts = new RunTexts();
-    this._quality = new Quality();
     const settings = readOptions(options);
     const base = options.platform ?? defaultPlatform();
     const { WebSocket = base.WebSocket, fetch: fetch2 = base.fetch } = options;
@@ -3296,7 +3386,7 @@ var Session = class {
       cursor: () => this._reception.cursor,
       isFull: () => this._delivery.isFull,
       frame: (connection, envelope, bytes) => this._incoming.frame(connection, envelope, bytes),
-      rtt: (ms) => this._onRtt(ms),
+      rtt: (ms) => this._quality.roundTrip(ms),
       room: async (connection) => {
         await this._delivery.room();
         if (connection.name !== "poll") return;
@@ -3326,10 +3416,21 @@ var Session = class {
         this._acks.note(cursor, bytes);
         this._keeper.moved(formatCursor(cursor));
       },
-      behind: (ms) => this._behind(ms, true),
+      behind: (ms) => this._quality.behind(ms, true),
       roomAgain: () => this._conductor.wake(),
       fill: (run, known) => void this._recover((recovery) => recovery.fill(run, known)),
       verify: (run, told) => void this._recover((recovery) => recovery.verify(run, told))
+    });
+    this._quality = new QualityWatch(platform, this._emitter, () => this._conductor.current);
+    this._recover = recoverBy(platform, this._emitter, this._texts, () => {
+      const live = this._conductor.current;
+      return {
+        base: live?.url ?? this._state.url,
+        session: settings.session,
+        client: this._clientId,
+        token: live?.token ?? this._credentials.current,
+        timeoutMs: timing.connectTimeout
+      };
     });
     this._reception = new Reception(platform, timing.reorder, {
       put: (frame, position, bytes) => this._delivery.put(frame, position, bytes),
@@ -3401,14 +3502,14 @@ var Session = class {
   // ---- to speak ----------------------------------------------------------------------------------------------------
   /** To the agent. Resolves when it is durable, exactly once whatever happens to connections. Rejects with RelayError. */
   send(payload) {
-    return this._speaking.say(payload, ({ queue }, copy) => queue.add(copy));
+    return this._speaking.input(payload);
   }
   /** End the run: when this resolves, no more of its text comes. `seen`: what was on screen; default: what was taken. */
   interrupt(run, seen) {
     const position = this._delivery.cursor;
     const own = position && { seq: parseCursor(position).seq, at: this._texts.runs.get(run)?.text.length ?? 0 };
     const told = seen ?? own;
-    const accepted = this._control("interrupt", told ? { run, seen: { ...told } } : { run });
+    const accepted = this._speaking.control("interrupt", told ? { run, seen: { ...told } } : { run });
     accepted.then(
       () => this._delivery.silence(run),
       () => void 0
@@ -3417,18 +3518,18 @@ var Session = class {
   }
   /** No text until `resume`; also on later connections. Nothing is lost. */
   pause() {
-    return this._control("pause", {});
+    return this._speaking.control("pause", {});
   }
   resume() {
-    return this._control("resume", {});
+    return this._speaking.control("resume", {});
   }
   /** End the run for everybody. */
   cancel(run, reason) {
-    return this._control("cancel", reason === void 0 ? { run } : { run, reason });
+    return this._speaking.control("cancel", reason === void 0 ? { run } : { run, reason });
   }
   /** `winner` says whether this was the first valid answer. */
   answer(ask2, value) {
-    return this._control("answer", { ask: ask2, value });
+    return this._speaking.control("answer", { ask: ask2, value });
   }
   /** The connection may be dead without knowing: ask it now. Page events do this by themselves. */
   probe() {
@@ -3436,7 +3537,7 @@ var Session = class {
   }
   /** A renderer says how far it is behind, in ms; 0 when it has caught up. */
   reportBehind(ms) {
-    this._behind(ms, false);
+    this._quality.behind(ms, false);
   }
   /** Leaves nothing behind. Resolves when the place is kept. */
   async close() {
@@ -3473,43 +3574,9 @@ var Session = class {
     this._delivery.end(error);
     void this._keeper.flush();
   }
-  // ---- what is said ------------------------------------------------------------------------------------------------
-  _control(kind, fields) {
-    return this._speaking.say(fields, ({ requests }, copy) => requests.ask(kind, copy));
-  }
   _onState(event) {
     this._state = event;
     this._emitter.emit("state", event);
-  }
-  _onRtt(ms) {
-    this._quality.sample(ms, this._platform.now());
-    this._tellQuality();
-  }
-  _behind(ms, isFeed) {
-    this._quality.behind(ms, this._platform.now(), isFeed);
-    this._tellQuality();
-  }
-  _tellQuality() {
-    this._conductor.current?.sampleOften(this._quality.isDegraded);
-    const news = this._quality.news();
-    if (news !== null) this._emitter.emit("quality", news);
-  }
-  /** Undefined when it could not be loaded, or what came is no history: then nothing is recovered. */
-  async _recover(act) {
-    const live = this._conductor.current;
-    const request = {
-      base: live?.url ?? this._state.url,
-      session: this._settings.session,
-      client: this._clientId,
-      token: live?.token ?? this._credentials.current,
-      timeoutMs: this._settings.timing.connectTimeout
-    };
-    try {
-      const { Recovery: Recovery2 } = await loadLater();
-      return await act(new Recovery2(this._platform, this._emitter, this._texts, request));
-    } catch {
-      return void 0;
-    }
   }
 };
 function connect(options) {
