@@ -201,9 +201,10 @@ class _Reading:
         if connection.line == page.log.line and page.log.head < connection.sent_seq:
             raise StoreUnavailable("the log went back while it was read", outcome_unknown=False)
         position = connection.read_seq
-        if connection.line != page.log.line:
-            connection.session.note(page.log)
-            connection.settle_on(page.log)
+        connection.session.note(page.log)
+        if connection.line != page.log.line or connection.read_seq < page.log.lost:
+            write_pending_cut(connection)
+        connection.settle_on(page.log)  # also where the log was trimmed beyond it since the page before
         self._take_cuts(page)
         if connection.is_below_log or connection.read_seq < position:
             return True  # what is due now is not in this page

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from gateway.adapters.redis_store.store import RedisStore
+from gateway.ports import Page
 from tests.integration.event_source import seqs_of, streaming
 from tests.integration.resp.servers import Server
 from tests.integration.websocket.test_websocket import JWT, World, bearer, serving
@@ -265,3 +267,31 @@ async def test_a_deleted_session_has_no_history(world: World) -> None:
         assert response.status == 200
 
     assert await status(world) == 404
+
+
+async def test_what_is_trimmed_while_it_is_read_is_in_the_snapshot(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G4: the text of a run has no hole where the log was cut between two of its pages."""
+    async with small(server) as world:
+        parts = [f"{number} " for number in range(170)]
+        await world.push("chat-1", *parts[:75])
+        await world.push("chat-1", *parts[75:150])
+        page, calls = RedisStore.page, 0
+
+        async def page_after_more(self: RedisStore, *args: Any) -> Page | None:
+            nonlocal calls
+            calls += 1
+            if calls == 2:  # the first one led to the snapshot
+                await world.push("chat-1", *parts[150:])
+            return await page(self, *args)
+
+        monkeypatch.setattr(RedisStore, "page", page_after_more)
+        frames = (await history(world, "limit=1000"))["frames"]
+
+    text = ""
+    for payload in (frame["payload"] for frame in frames):
+        if payload["kind"] in ("snapshot", "delta"):
+            assert payload["at"] <= len(text)
+            text = text[: payload["at"]] + payload["text"]
+    assert text == "".join(parts)
