@@ -6,6 +6,7 @@ Covers A5, A13, A14, A19, B5.
 import asyncio
 
 import pytest
+from playwright.async_api import Route
 
 from tests.browser.conftest import OpenTab
 from tests.browser.tab import DemoSite, Tab
@@ -195,3 +196,25 @@ async def test_approval_from_the_page_reaches_the_agent(open_tab: OpenTab, site:
 async def test_frozen_for_a_minute(frozen_minute: asyncio.Task[None]) -> None:
     """By the browser, as it does with tabs that nobody looks at. The minute began with the first of these tests."""
     await frozen_minute
+
+
+async def test_reload_whose_first_look_back_fails(open_tab: OpenTab) -> None:
+    """The text before the stored place comes from history: a request that breaks is made again."""
+    tab = await open_tab()
+    failed: list[str] = []
+
+    async def fail_once(route: Route) -> None:
+        if failed:
+            await route.continue_()
+        else:
+            failed.append(route.request.url)
+            await route.abort("connectionreset")
+
+    run = await tab.in_a_run()
+    await tab.page.route("**/messages?*", fail_once)
+    await tab.page.reload()
+
+    await tab.until(f"root.querySelector('article[data-run=\"{run}\"] .delta')?.textContent.startsWith('The reader')")
+    assert "open" == await tab.value(f"demo.session.runs.find((it) => it.run === '{run}').state"), "not before its end"
+    assert len(failed) == 1
+    await tab.shows_the_source_of(run)

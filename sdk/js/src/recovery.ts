@@ -10,12 +10,19 @@ import { type Run, type RunText, RunTexts } from "./texts.js";
 
 const encoder = new TextEncoder();
 
+/** The gateway that is asked may be dying, as the one was that made us ask. */
+const ATTEMPTS = 4;
+const PAUSE_MS = 500;
+
+/** Of the connection of this moment; null when the session is closed. */
+export type RecoveryRequest = () => Omit<HistoryRequest, "since"> | null;
+
 export class Recovery {
   constructor(
     private readonly _platform: Platform,
     private readonly _emitter: Emitter,
     private readonly _texts: RunTexts,
-    private readonly _request: Omit<HistoryRequest, "since">,
+    private readonly _request: RecoveryRequest,
   ) {}
 
   /** What follows `since`, handed to the reception. False when it could not be read to its end. */
@@ -59,7 +66,17 @@ export class Recovery {
     }
   }
 
+  /** Null: it could not be read, or is not there. */
   private async _fetch(run: string): Promise<Run | null> {
+    for (let attempt = 1; ; attempt++) {
+      const fetched = await this._fetchOnce(run);
+      if (fetched !== undefined) return fetched;
+      if (attempt === ATTEMPTS) return null;
+      await new Promise<void>((resolve) => this._platform.after(attempt * PAUSE_MS, resolve));
+    }
+  }
+
+  private async _fetchOnce(run: string): Promise<Run | null | undefined> {
     const texts = new RunTexts();
     const isRead = await this._read(null, (frames) => {
       for (const envelope of frames) {
@@ -68,11 +85,12 @@ export class Recovery {
       }
       return true;
     });
-    return isRead ? (texts.runs.get(run) ?? null) : null;
+    return isRead ? (texts.runs.get(run) ?? null) : undefined;
   }
 
-  private _read(since: string | null, onPage: (frames: readonly unknown[]) => boolean): Promise<boolean> {
-    return readHistory(this._platform, { ...this._request, since }, onPage);
+  private async _read(since: string | null, onPage: (frames: readonly unknown[]) => boolean): Promise<boolean> {
+    const request = this._request();
+    return request !== null && readHistory(this._platform, { ...request, since }, onPage);
   }
 
   private async _isEqual(text: RunText, told: JsonObject): Promise<boolean> {

@@ -107,6 +107,7 @@ export class Session implements AsyncIterable<Message> {
     this._quality = new QualityWatch(platform, this._emitter, () => this._conductor.current);
     this._recover = recoverBy(platform, this._emitter, this._texts, () => {
       const live = this._conductor.current;
+      if (this._isClosed) return null;
       return {
         base: live?.url ?? this._state.url,
         session: settings.session,

@@ -180,6 +180,23 @@ describe("digests", () => {
     expect(await ended("abd", fetched)).toEqual({ seen: ["abd", { run: "r", ok: true, healed: true }], requests: 1 });
   });
 
+  it("that differ are healed by a later request when the first one breaks", async () => {
+    const stage = new Stage();
+    const session = await stage.live();
+    const seen: unknown[] = [];
+    session.on("digest", (event) => seen.push(event));
+    let asked = 0;
+    stage.gateway.onRequest = () => {
+      asked += 1;
+      if (asked === 1) throw new TypeError("network error");
+      return history([start(1), delta(2, "abd", 0)], "e.f.9");
+    };
+    stage.gateway.socket.text(1, { kind: "run_start", run: "r" }).delta(2, "abc", 0).text(3, end("abd"));
+    await stage.clock.advance(5_000);
+
+    expect([seen, asked]).toEqual([[{ run: "r", ok: true, healed: true }], 2]);
+  });
+
   it("that still differ are reported, and the text is left as it is", async () => {
     const fetched = [start(1), delta(2, "abc", 0)];
 

@@ -725,7 +725,7 @@ var init_texts = __esm({
 });
 
 // src/recovery.ts
-var encoder2, Recovery;
+var encoder2, ATTEMPTS, PAUSE_MS, Recovery;
 var init_recovery = __esm({
   "src/recovery.ts"() {
     "use strict";
@@ -734,6 +734,8 @@ var init_recovery = __esm({
     init_messages();
     init_texts();
     encoder2 = new TextEncoder();
+    ATTEMPTS = 4;
+    PAUSE_MS = 500;
     Recovery = class {
       constructor(_platform, _emitter, _texts, _request) {
         this._platform = _platform;
@@ -779,7 +781,16 @@ var init_recovery = __esm({
           }
         }
       }
+      /** Null: it could not be read, or is not there. */
       async _fetch(run) {
+        for (let attempt = 1; ; attempt++) {
+          const fetched = await this._fetchOnce(run);
+          if (fetched !== void 0) return fetched;
+          if (attempt === ATTEMPTS) return null;
+          await new Promise((resolve) => this._platform.after(attempt * PAUSE_MS, resolve));
+        }
+      }
+      async _fetchOnce(run) {
         const texts = new RunTexts();
         const isRead = await this._read(null, (frames) => {
           for (const envelope of frames) {
@@ -788,10 +799,11 @@ var init_recovery = __esm({
           }
           return true;
         });
-        return isRead ? texts.runs.get(run) ?? null : null;
+        return isRead ? texts.runs.get(run) ?? null : void 0;
       }
-      _read(since, onPage) {
-        return readHistory(this._platform, { ...this._request, since }, onPage);
+      async _read(since, onPage) {
+        const request = this._request();
+        return request !== null && readHistory(this._platform, { ...request, since }, onPage);
       }
       async _isEqual(text, told) {
         if (!text.isWhole) return false;
@@ -2559,25 +2571,37 @@ var Delivery = class {
   loop() {
     if (this._isLooping) throw new Error("this session is being read by another loop");
     this._isLooping = true;
+    let isStopped = false;
+    const take = async () => {
+      while (!isStopped) {
+        const item2 = this._next();
+        if (item2?.message) return { done: false, value: item2.message };
+        if (item2 !== null) continue;
+        if (this._isOver) {
+          stop();
+          if (this._error !== null) throw this._error;
+          break;
+        }
+        await new Promise((resolve) => {
+          this._wakeLoop = resolve;
+        });
+      }
+      return DONE;
+    };
     const stop = () => {
+      if (isStopped) return;
+      isStopped = true;
       this._isLooping = false;
+      this._wakeLoop();
       this.drain();
     };
+    let last = Promise.resolve();
     return {
-      next: async () => {
-        for (; ; ) {
-          const item2 = this._next();
-          if (item2?.message) return { done: false, value: item2.message };
-          if (item2 !== null) continue;
-          if (this._isOver) {
-            this._isLooping = false;
-            if (this._error !== null) throw this._error;
-            return DONE;
-          }
-          await new Promise((resolve) => {
-            this._wakeLoop = resolve;
-          });
-        }
+      // One after the other, also where several are asked for at once.
+      next: () => {
+        const taken2 = last.then(take);
+        last = taken2.catch(none5);
+        return taken2;
       },
       return: async () => {
         stop();
@@ -2660,6 +2684,7 @@ var Delivery = class {
     this._emitter.emit("ask_resolved", { ask: ask2, status: textOf(payload.status), value: payload.value, payload });
   }
 };
+var none5 = () => void 0;
 function messageOf(frame, change) {
   const { isControl, kind, run, timestamp, payload } = frame;
   if (isControl && kind === "snapshot" && run === null) return null;
@@ -2756,8 +2781,23 @@ function endingOfError(error) {
   return broken("internal error");
 }
 
+// src/store.ts
+var MemoryStore = class {
+  constructor() {
+    this.isShared = false;
+    this._places = /* @__PURE__ */ new Map();
+  }
+  async load(session) {
+    return this._places.get(session) ?? null;
+  }
+  async save(session, place) {
+    this._places.set(session, place);
+  }
+};
+
 // src/keeper.ts
 var SAVE_AFTER_MS = 250;
+var STORE_MS = 5e3;
 var Keeper = class {
   constructor(_platform, _store, _session, _user, _onError) {
     this._platform = _platform;
@@ -2775,7 +2815,7 @@ var Keeper = class {
   /** What was kept for this user; null when there is nothing, or it was another user's. */
   async load() {
     try {
-      const saved = await this._store.load(this._session);
+      const saved = await this._inTime(() => this._store.load(this._session));
       return saved && (this._user === null || saved.user === this._user) ? saved : null;
     } catch {
       this._onError("the store could not be read");
@@ -2818,11 +2858,26 @@ var Keeper = class {
     this._isDirty = false;
     const { _client: client, _user: user, _cursor: cursor, _inputs: inputs } = this;
     try {
-      await this._store.save(this._session, { client, user, cursor, inputs });
+      await this._inTime(() => this._store.save(this._session, { client, user, cursor, inputs }));
     } catch {
       this._onError("the store could not be written");
     } finally {
       this._saving = null;
+    }
+  }
+  /** Rejects when the store throws, in whatever way, or is late. Never settles in the call itself. */
+  async _inTime(act) {
+    let cancel = () => void 0;
+    const late = new Promise((_, reject) => {
+      cancel = this._platform.after(STORE_MS, () => {
+        this._store = new MemoryStore();
+        reject(new Error("late"));
+      });
+    });
+    try {
+      return await Promise.race([Promise.resolve().then(act), late]);
+    } finally {
+      cancel();
     }
   }
 };
@@ -3203,10 +3258,9 @@ var Reception = class {
 // src/recover.ts
 function recoverBy(platform, emitter, texts, request) {
   return async (act) => {
-    const asked = request();
     try {
       const { Recovery: Recovery2 } = await loadLater();
-      return await act(new Recovery2(platform, emitter, texts, asked));
+      return await act(new Recovery2(platform, emitter, texts, request));
     } catch {
       return void 0;
     }
@@ -3262,7 +3316,7 @@ var Speaking = class {
   welcome(payload) {
     this._welcome = payload;
     if (this.speech !== null) this.speech.welcome(payload);
-    else this._load().catch(none5);
+    else this._load().catch(none6);
   }
   lost() {
     this._welcome = null;
@@ -3274,7 +3328,7 @@ var Speaking = class {
   }
   _say(given, what) {
     const said = this._sayWhenLoaded(given, what);
-    said.catch(none5);
+    said.catch(none6);
     return said;
   }
   async _sayWhenLoaded(given, what) {
@@ -3312,21 +3366,7 @@ var Speaking = class {
     throw new ClosedError();
   }
 };
-var none5 = () => void 0;
-
-// src/store.ts
-var MemoryStore = class {
-  constructor() {
-    this.isShared = false;
-    this._places = /* @__PURE__ */ new Map();
-  }
-  async load(session) {
-    return this._places.get(session) ?? null;
-  }
-  async save(session, place) {
-    this._places.set(session, place);
-  }
-};
+var none6 = () => void 0;
 
 // src/tab_place.ts
 init_cursor();
@@ -3424,6 +3464,7 @@ var Session = class {
     this._quality = new QualityWatch(platform, this._emitter, () => this._conductor.current);
     this._recover = recoverBy(platform, this._emitter, this._texts, () => {
       const live = this._conductor.current;
+      if (this._isClosed) return null;
       return {
         base: live?.url ?? this._state.url,
         session: settings.session,
