@@ -12,7 +12,7 @@ from gateway.adapters.redis_store.store import RedisStore
 from gateway.ports import Page
 from tests.integration.event_source import seqs_of, streaming
 from tests.integration.resp.servers import Server
-from tests.integration.websocket.test_websocket import JWT, World, bearer, serving
+from tests.integration.websocket.stage import JWT, World, bearer, serving
 
 MESSAGES = "/v1/sessions/chat-1/messages"
 

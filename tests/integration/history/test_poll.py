@@ -11,7 +11,7 @@ from gateway.adapters.redis_store.store import RedisStore
 from gateway.ports import ClaimOutcome, ClaimRequest
 from tests.integration.event_source import seqs_of, streaming
 from tests.integration.resp.servers import Server
-from tests.integration.websocket.test_websocket import JWT, World, bearer, serving, token
+from tests.integration.websocket.stage import JWT, World, bearer, serving, token
 
 MESSAGES = "/v1/sessions/chat-1/messages"
 

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from gateway.adapters.http import large_answer
-from tests.integration.websocket.test_websocket import World
+from tests.integration.websocket.stage import World
 
 
 @pytest.mark.parametrize("query", ["limit=1000", "limit=1000&wait=1&client=me&last_received_seq=0"])

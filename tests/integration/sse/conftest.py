@@ -7,7 +7,7 @@ import pytest
 
 from tests.integration.resp.servers import Server
 from tests.integration.websocket.conftest import pytest_asyncio_loop_factories
-from tests.integration.websocket.test_websocket import World, serving
+from tests.integration.websocket.stage import World, serving
 
 __all__ = ["pytest_asyncio_loop_factories"]
 

@@ -9,7 +9,7 @@ import pytest
 from gateway.adapters.http.sse_events import NEVER_MS
 from tests.integration.event_source import EventParser, Stream, open_stream, streaming
 from tests.integration.resp.servers import Server
-from tests.integration.websocket.test_websocket import JWT, World, bearer, serving, token
+from tests.integration.websocket.stage import JWT, World, bearer, serving, token
 
 EVENTS = "/v1/sessions/chat-1/events?client=me"
 
