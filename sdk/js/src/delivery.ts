@@ -83,25 +83,37 @@ export class Delivery {
   loop(): AsyncIterator<Message, undefined> {
     if (this._isLooping) throw new Error("this session is being read by another loop");
     this._isLooping = true;
+    let isStopped = false;
+    const take = async (): Promise<IteratorResult<Message, undefined>> => {
+      while (!isStopped) {
+        const item = this._next();
+        if (item?.message) return { done: false, value: item.message };
+        if (item !== null) continue;
+        if (this._isOver) {
+          stop();
+          if (this._error !== null) throw this._error;
+          break;
+        }
+        await new Promise<void>((resolve) => {
+          this._wakeLoop = resolve;
+        });
+      }
+      return DONE;
+    };
     const stop = () => {
+      if (isStopped) return;
+      isStopped = true;
       this._isLooping = false;
+      this._wakeLoop();
       this.drain();
     };
+    let last: Promise<unknown> = Promise.resolve();
     return {
-      next: async () => {
-        for (;;) {
-          const item = this._next();
-          if (item?.message) return { done: false, value: item.message };
-          if (item !== null) continue;
-          if (this._isOver) {
-            this._isLooping = false;
-            if (this._error !== null) throw this._error;
-            return DONE;
-          }
-          await new Promise<void>((resolve) => {
-            this._wakeLoop = resolve;
-          });
-        }
+      // One after the other, also where several are asked for at once.
+      next: () => {
+        const taken = last.then(take);
+        last = taken.catch(none);
+        return taken;
       },
       return: async () => {
         stop();
@@ -194,6 +206,8 @@ export class Delivery {
     this._emitter.emit("ask_resolved", { ask, status: textOf(payload.status), value: payload.value, payload });
   }
 }
+
+const none = (): void => undefined;
 
 /** Null for what only moves the position. */
 function messageOf(frame: Frame, change: Change | null): Message | null {

@@ -1,10 +1,12 @@
 /** Keeps a session's place in its store: one save at a time, the newest value wins, failures cost only the place. */
 
 import type { Platform } from "./platform.js";
-import type { CursorStore, SavedInput, SavedPlace } from "./store.js";
+import { type CursorStore, MemoryStore, type SavedInput, type SavedPlace } from "./store.js";
 
 /** A moving cursor is written so often; what must not be lost is written at once. */
 const SAVE_AFTER_MS = 250;
+/** A store that has not answered by then has failed: nobody waits for it for ever. */
+const STORE_MS = 5_000;
 
 export class Keeper {
   private _client = "";
@@ -25,7 +27,7 @@ export class Keeper {
   /** What was kept for this user; null when there is nothing, or it was another user's. */
   async load(): Promise<SavedPlace | null> {
     try {
-      const saved = await this._store.load(this._session);
+      const saved = await this._inTime(() => this._store.load(this._session));
       return saved && (this._user === null || saved.user === this._user) ? saved : null;
     } catch {
       this._onError("the store could not be read");
@@ -75,11 +77,27 @@ export class Keeper {
     this._isDirty = false;
     const { _client: client, _user: user, _cursor: cursor, _inputs: inputs } = this;
     try {
-      await this._store.save(this._session, { client, user, cursor, inputs });
+      await this._inTime(() => this._store.save(this._session, { client, user, cursor, inputs }));
     } catch {
       this._onError("the store could not be written");
     } finally {
       this._saving = null;
+    }
+  }
+
+  /** Rejects when the store throws, in whatever way, or is late. Never settles in the call itself. */
+  private async _inTime<T>(act: () => Promise<T>): Promise<T> {
+    let cancel = (): void => undefined;
+    const late = new Promise<never>((_, reject) => {
+      cancel = this._platform.after(STORE_MS, () => {
+        this._store = new MemoryStore(); // two calls must not overlap, and this one may still do what it was asked
+        reject(new Error("late"));
+      });
+    });
+    try {
+      return await Promise.race([Promise.resolve().then(act), late]);
+    } finally {
+      cancel();
     }
   }
 }

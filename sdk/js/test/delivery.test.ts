@@ -61,6 +61,37 @@ describe("messages", () => {
     expect(() => session[Symbol.asyncIterator]()).toThrow("another loop");
   });
 
+  it("are given to those that were asked for at once, one after the other, and the end to the rest", async () => {
+    const stage = new Stage();
+    const session = await stage.live();
+    const loop = session[Symbol.asyncIterator]();
+    const taken = [loop.next(), loop.next(), loop.next()];
+    await settle();
+    stage.gateway.socket.delta(1, "a", 0).delta(2, "b", 1);
+    await settle();
+    await session.close();
+
+    const results = await Promise.all(taken);
+    expect(results.map(({ done, value }) => (done ? "end" : value?.text))).toEqual(["a", "b", "end"]);
+  });
+
+  it("are not waited for by a loop that was left", async () => {
+    const stage = new Stage();
+    const session = await stage.live();
+    const loop = session[Symbol.asyncIterator]();
+    const waiting = loop.next();
+    await settle();
+    await loop.return?.();
+    expect(await waiting).toEqual({ done: true, value: undefined });
+    stage.gateway.socket.delta(1, "a", 0);
+    await settle();
+
+    for await (const { text } of session) {
+      expect(text).toBe("a");
+      break;
+    }
+  });
+
   it("that came before the end can still be taken; then the loop ends", async () => {
     const stage = new Stage();
     const session = await stage.live();
