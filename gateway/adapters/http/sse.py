@@ -138,7 +138,9 @@ class SseEndpoint:
                 return None if params.only_open else params
         if run is not None and params.begins_with_run:
             seq = await self._following.seq_before(principal, session, run)
-            request = replace(params.connect.request, cursor=None, last_received_seq=seq)
+            request = replace(
+                params.connect.request, cursor=None, last_received_seq=seq, is_placed_by_us=resume is None
+            )
             params = replace(params, connect=replace(params.connect, request=request))
         return replace(params, shown=shown._replace(run=run))
 

@@ -35,11 +35,14 @@ class ConnectRequest:
     wants_rhythm: bool = False
     """Tell how tokens come."""
     channel: Channel = Channel.WEBSOCKET
+    is_placed_by_us: bool = False
+    """`last_received_seq` is where the run begins that it is shown: the client has seen nothing yet."""
 
     @property
     def is_return(self) -> bool:
         """It was connected before, or tried to be."""
-        return self.retry_count > 0 or self.cursor is not None or self.last_received_seq is not None
+        has_seen = self.cursor is not None or (self.last_received_seq is not None and not self.is_placed_by_us)
+        return self.retry_count > 0 or has_seen
 
 
 __all__ = ["MAX_RETRY_COUNT", "Channel", "ConnectRequest"]

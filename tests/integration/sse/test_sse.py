@@ -131,6 +131,20 @@ async def test_an_old_client_that_would_keep_the_connection_sees_the_end_of_its_
     assert stream.events[-1].data == "[DONE]"
 
 
+async def test_a_library_that_comes_first_is_no_reconnect(world: World) -> None:
+    """Though the gateway puts it where its run begins: it waits behind those that come back, and the rate is true."""
+    path = "/v1/sessions/chat-1/events?format=openai&run=r1"
+    await world.push("chat-1", "a")
+    async with streaming(world.url, path) as stream:
+        await stream.until(lambda it: it.parser.last_id)
+        last_id = stream.parser.last_id
+    first = world.gateway.measures.reconnects
+    async with streaming(world.url, path, {"Last-Event-ID": last_id}) as stream:
+        await stream.until(lambda it: it.parser.retry_ms)
+
+    assert (first, world.gateway.measures.reconnects) == (0, 1)
+
+
 async def test_retry_is_never_the_same_for_all(world: World) -> None:
     """Failure catalogue S10."""
     seconds = []
