@@ -9,6 +9,7 @@ from secrets import token_hex
 from relayrouter.cursor import Cursor
 from relayrouter.errors import RelayError
 from relayrouter.options import Options
+from relayrouter.saving import STORE_SECONDS
 from relayrouter.store import CursorStore, SavedInput, SavedPlace
 
 
@@ -36,7 +37,8 @@ class Claim:
             self._is_ours = await asyncio.shield(claiming)
         except asyncio.CancelledError:
             with suppress(Exception):
-                self._is_ours = await claiming
+                async with asyncio.timeout(STORE_SECONDS):
+                    self._is_ours = await claiming
             raise
         return self._is_ours
 
@@ -44,7 +46,8 @@ class Claim:
         if self._store is None or not self._is_ours:
             return
         try:
-            await self._store.release(self._session)
+            async with asyncio.timeout(STORE_SECONDS):
+                await self._store.release(self._session)
         except Exception as exc:  # noqa: BLE001  the application's store may raise what it likes
             on_error(RelayError(f"the place could not be given back: {type(exc).__name__}", code="store"))
 
@@ -54,9 +57,12 @@ async def restore(options: Options, claim: Claim, on_error: Callable[[RelayError
     store, saved, is_alone = options.store, None, True
     if store is not None:
         try:
-            is_alone = await claim.take(store)
-            saved = await store.load(options.session)
+            async with asyncio.timeout(STORE_SECONDS):
+                is_alone = await claim.take(store)
+                saved = await store.load(options.session)
         except Exception as exc:  # noqa: BLE001  the application's store may raise what it likes
+            if isinstance(exc, TimeoutError):
+                store = None
             on_error(RelayError(f"the place could not be read: {type(exc).__name__}", code="store"))
     if saved is not None and saved.user != options.user:
         saved = None

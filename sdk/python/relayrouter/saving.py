@@ -4,7 +4,10 @@ import asyncio
 from collections.abc import Callable
 
 from relayrouter.errors import RelayError
-from relayrouter.store import CursorStore, SavedPlace
+from relayrouter.store import CursorStore, MemoryStore, SavedPlace
+
+STORE_SECONDS = 5.0
+"""A store that has not answered by then has failed: neither input nor an end waits for it for ever."""
 
 
 class Saver:
@@ -50,8 +53,11 @@ class Saver:
 
     async def _write(self, place: SavedPlace) -> None:
         try:
-            await self._store.save(self._session, place)
+            async with asyncio.timeout(STORE_SECONDS):
+                await self._store.save(self._session, place)
         except Exception as exc:  # noqa: BLE001  the application's store may raise what it likes
+            if isinstance(exc, TimeoutError):
+                self._store = MemoryStore()  # two saves must not overlap, and this one may still do what it was asked
             error = RelayError(f"the place could not be saved: {type(exc).__name__}", code="store", retryable=True)
             error.__cause__ = exc
             self._on_error(error)
@@ -61,4 +67,4 @@ class Saver:
             self._saving = None
 
 
-__all__ = ["Saver"]
+__all__ = ["STORE_SECONDS", "Saver"]

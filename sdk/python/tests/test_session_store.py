@@ -6,7 +6,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from relayrouter import FileStore, MemoryStore, RelayError
+import pytest
+from relayrouter import ClosedError, FileStore, MemoryStore, RelayError, restoring, saving
 from relayrouter.store import SavedPlace
 
 from sdk.python.tests.frame_texts import start, welcome
@@ -143,3 +144,50 @@ async def test_who_gave_up_a_send_is_not_blamed_for_its_failure() -> None:
         gc.collect()
 
     assert complaints == []
+
+
+class HangingStore(MemoryStore):
+    """One of its calls never returns."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    async def _maybe_hang(self, name: str) -> None:
+        if name == self._name:
+            await asyncio.Event().wait()
+
+    async def claim(self, session: str) -> bool:
+        await self._maybe_hang("claim")
+        return await super().claim(session)
+
+    async def load(self, session: str) -> SavedPlace | None:
+        await self._maybe_hang("load")
+        return await super().load(session)
+
+    async def save(self, session: str, place: SavedPlace) -> None:
+        await self._maybe_hang("save")
+        await super().save(session, place)
+
+    async def release(self, session: str) -> None:
+        await self._maybe_hang("release")
+        await super().release(session)
+
+
+@pytest.mark.parametrize("name", ["claim", "load", "save", "release"])
+async def test_a_store_that_hangs_is_given_up(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It costs the place; connection, input and end go on."""
+    for module in (saving, restoring):
+        monkeypatch.setattr(module, "STORE_SECONDS", 0.05)
+    errors: list[str] = []
+    async with scripted(saying(welcome(0))) as server, asyncio.timeout(20):
+        session = session_of(server, store=HangingStore(name))
+        session.on("error", lambda error: errors.append(error.code))
+        async with session:
+            sending = asyncio.ensure_future(session.send({"text": "a"}))
+            await server.until(lambda: server.heard)
+        await asyncio.wait([sending])
+
+    assert isinstance(sending.exception(), ClosedError)
+    assert errors == ["store"]
+    assert session.state == "closed"
