@@ -15,7 +15,10 @@ def command(
     data_dir: Annotated[
         Path | None, typer.Option(help="Where the embedded Valkey keeps its data.", metavar="DIR")
     ] = None,
-    redis_url: Annotated[str | None, typer.Option(help="redis://, rediss:// or unix:// URL.", metavar="URL")] = None,
+    redis_url: Annotated[
+        str | None,
+        typer.Option(help="Instead of redis.url: redis://, rediss://, unix:// or redis+sentinel://.", metavar="URL"),
+    ] = None,
     host: Annotated[str | None, typer.Option(help="Address of the public listener.")] = None,
     port: Annotated[int | None, typer.Option(help="Its port; 0 takes any free one.")] = None,
     admin_host: Annotated[str | None, typer.Option(help="Address of the admin listener.")] = None,

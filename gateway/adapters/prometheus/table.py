@@ -74,7 +74,10 @@ _CLOSES = (
     "upgrade_failed",
     OTHER,
 )
-_REDIS_ERRORS = ("busy", "loading", "masterdown", "misconf", "moved", "noauth", "noscript", "oom", "readonly", OTHER)
+_REDIS_ERRORS = (
+    "busy", "loading", "masterdown", "misconf", "moved", "noauth", "noperm", "noreplicas", "noscript", "oom",
+    "readonly", "wrongpass", OTHER,
+)  # fmt: skip
 _SWEEPS = ("ok", "absent", "failed", "abandoned", "expired", "released", "gap", "kept", OTHER)
 
 METRICS: tuple[Metric, ...] = (

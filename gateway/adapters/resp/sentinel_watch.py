@@ -1,6 +1,8 @@
-"""Listens at one sentinel for `+switch-master`, so that a fail-over is followed before it is felt.
+"""Listens at one sentinel, so that a fail-over is followed before it is felt.
 
-A hint only: a message that is missed is made up for by health pings and READONLY. The owner of tasks starts `run`.
+`+switch-master` comes from every sentinel when a fail-over is over; `+promoted-slave` comes a second earlier, and only
+from the one that leads it: until then a primary that is to be replaced, but lives, takes writes that will be lost.
+Hints only: what is missed is made up for by health pings and READONLY. The owner of tasks starts `run`.
 """
 
 import asyncio
@@ -21,9 +23,21 @@ from gateway.settings.redis_url import shown_place
 
 log = structlog.get_logger()
 
-_SUBSCRIBE: Final = pack((b"SUBSCRIBE", b"+switch-master"))
-_SWITCH_WORDS: Final = 5
-"""name, old host, old port, new host, new port."""
+_SUBSCRIBES: Final = (pack((b"SUBSCRIBE", b"+promoted-slave")), pack((b"SUBSCRIBE", b"+switch-master")))
+
+
+def parse_promotion(message: bytes, service: str) -> tuple[str, int] | None:
+    """(host, port) of the new primary; None when the message is about something else. Pure.
+
+    +switch-master:  <service> <old host> <old port> <new host> <new port>
+    +promoted-slave: slave <name> <new host> <new port> @ <service> <old host> <old port>
+    """
+    match message.decode("utf-8", "replace").split(" "):
+        case [name, _, _, host, port] if name == service and port.isdigit():
+            return host, int(port)
+        case ["slave", _, host, port, "@", name, _, _] if name == service and port.isdigit():
+            return host, int(port)
+    return None
 
 
 class SentinelWatch:
@@ -62,7 +76,8 @@ class SentinelWatch:
                     address, tls = await asyncio.to_thread(address.read_files)
             link = await open_sentinel(address, place, tls, lambda: ChannelLink(self), timeout)
             async with asyncio.timeout(timeout):
-                await link.ask(_SUBSCRIBE, loop.time() + 2 * timeout)
+                for packed in _SUBSCRIBES:
+                    await link.ask(packed, loop.time() + 2 * timeout)
             self._told_reason = ""
             since = loop.time()
             reason = await watch_link(link, self._settings.ping_interval_seconds)
@@ -92,11 +107,10 @@ class SentinelWatch:
     def on_messages(self, messages: Sequence[bytes]) -> None:
         who = self._address.sentinels
         for message in messages:
-            words = message.decode("utf-8", "replace").split(" ")
-            if who is None or len(words) != _SWITCH_WORDS or words[0] != who.service or not words[4].isdigit():
-                continue
-            log.warning("redis_primary_moved", service=who.service, address=shown_place(words[3], int(words[4])))
-            self._on_primary(words[3], int(words[4]))
+            found = None if who is None else parse_promotion(message, who.service)
+            if found is not None:
+                log.warning("redis_primary_moved", address=shown_place(*found))
+                self._on_primary(*found)
 
 
-__all__ = ["SentinelWatch"]
+__all__ = ["SentinelWatch", "parse_promotion"]

@@ -115,15 +115,15 @@ class Fleet:
             await asyncio.sleep(0.02)
         raise AssertionError("no replica was promoted")
 
-    async def switch(self) -> None:
-        """As an operator does it; returns when another server is the primary."""
+    async def switch(self, *how: str) -> None:
+        """As an operator does it; returns when another server is the primary. `how`: COORDINATED, or nothing."""
         servers = [self.primary, *self.replicas]
         with self.sentinels[0].client() as client:
             # Refused while an earlier one has not ended.
             deadline = time.monotonic() + READY_SECONDS
             while True:
                 try:
-                    client.execute_command("SENTINEL", "FAILOVER", SERVICE)
+                    client.execute_command("SENTINEL", "FAILOVER", SERVICE, *how)
                     break
                 except redis.ResponseError:
                     assert time.monotonic() < deadline, "the sentinel does not fail over"

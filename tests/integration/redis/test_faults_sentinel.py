@@ -110,6 +110,22 @@ async def test_fail_overs_on_command_under_load(stage: Stage, fleet: Fleet) -> N
     assert _no_socket_ended(verdicts)
 
 
+async def test_coordinated_fail_over_loses_nothing(stage: Stage, fleet: Fleet) -> None:
+    """As operators do it with Valkey 9: writes pause, the replica catches up, roles change; nobody is told of a gap."""
+    gateways = await stage.start_gateways(2, fleet.url, **PATIENT)
+    publisher = stage.publisher(gateways, "s")
+    names = await seat(stage, "s", gateways, 4)
+
+    async with stage.flow(publisher, per_second=50):
+        await asyncio.sleep(0.5)
+        await fleet.switch("COORDINATED")
+        await asyncio.sleep(1)
+
+    verdicts = await flawless(stage, publisher.ledger, names, 20)
+    assert publisher.counts["lost_writes"] == 0
+    assert _no_socket_ended(verdicts)
+
+
 @pytest.mark.soak
 async def test_primary_killed_in_mid_stream(stage: Stage, fleet: Fleet) -> None:
     """Nothing is arranged: what the promoted replica has is what counts, and the rest is named."""
