@@ -27,6 +27,8 @@ LEAVE_SHARE: Final = 1 / 3
 """Of the margin, to release the last routes and to withdraw; the rest is for the process itself to end."""
 RUNS_SECONDS: Final = 0.5
 """How often it is looked whose run has ended."""
+LATE_SECONDS: Final = 1.0
+"""How often it is looked for connections that were let in before the drain and came to be after it."""
 _LOOK_SECONDS: Final = 0.05
 
 EndIngests = Callable[[float], Coroutine[Any, Any, None]]
@@ -91,7 +93,7 @@ class Drainer:
         """Drain and go on living, ready for nobody. Idempotent."""
         if not self.is_draining:
             self.begin()
-            self._staying = self._owner.start("drain", self._empty())
+            self._staying = self._owner.start("drain", self._stay())
 
     def undo(self) -> bool:
         """Take clients again. Those that were told to leave still may. False: the process is ending."""
@@ -120,7 +122,14 @@ class Drainer:
         await self._leave_no_trace()
         log.info("drain_ended", left=len(self._hub.connections))
 
-    async def _empty(self) -> None:
+    async def _stay(self) -> None:
+        """Until it is taken back, or the process ends: a claim that Redis answers late would stay for good."""
+        departures = await self._empty()
+        while True:
+            self._close_late_ones(departures)
+            await asyncio.sleep(LATE_SECONDS)
+
+    async def _empty(self) -> Departures:
         self._owner.start("announce", self._members.announce())
         await self._pause_until(self._began_at + self._settings.settle_seconds)
         ending = self._start_ending_ingests()
@@ -128,6 +137,7 @@ class Drainer:
         await self._wait_for_ends(departures)
         if ending is not None:
             await asyncio.wait([ending])
+        return departures
 
     def _start_ending_ingests(self) -> "asyncio.Task[None] | None":
         if self._end_ingests is None:
@@ -203,4 +213,4 @@ class Drainer:
             return  # it is time
 
 
-__all__ = ["HURRIED_SECONDS", "RUNS_SECONDS", "Drainer"]
+__all__ = ["HURRIED_SECONDS", "LATE_SECONDS", "RUNS_SECONDS", "Drainer"]

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.core.connection import Connection
 from gateway.core.departures import STEPS_A_TURN
-from gateway.core.drainer import HURRIED_SECONDS, RUNS_SECONDS, Drainer
+from gateway.core.drainer import HURRIED_SECONDS, LATE_SECONDS, RUNS_SECONDS, Drainer
 from gateway.core.members import Members
 from gateway.core.standings import Standings
 from gateway.domain.wire.close_codes import CloseCode
@@ -529,6 +529,19 @@ async def test_emptied_gateway_lives_on_until_it_is_told_to_end() -> None:
         assert [] == withdrawn_before
         assert took == pytest.approx(SETTINGS.settle_seconds, abs=0.1)
         assert [GATEWAY] == it.directory.withdrawn
+
+
+async def test_who_was_being_let_in_all_the_time_does_not_stay_on_an_emptied_gateway() -> None:
+    """Its claim was answered late: nobody else would send it away."""
+    async with scene() as it:
+        it.drainer.run_and_stay()
+        await asyncio.sleep(SETTINGS.deadline_seconds)
+
+        (link,) = await it.connect(1)
+        await asyncio.sleep(LATE_SECONDS + 0.1)
+
+        assert link.closed == RESTART
+        assert link.slot["reason"] == "drain"
 
 
 async def test_signal_during_an_operators_drain_ends_it_in_time_and_is_not_taken_back() -> None:
