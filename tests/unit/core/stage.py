@@ -132,4 +132,11 @@ async def stage(session: str = "chat-1", **limits: int) -> AsyncIterator[Stage]:
         await owner.stop(1)
 
 
-__all__ = ["GATEWAY", "Stage", "settle", "stage"]
+async def fill(it: Stage, kib: int) -> None:
+    """So many messages of a KiB each, and what they bring about."""
+    for _ in range(kib):
+        it.append("x" * 1024)
+    await settle()
+
+
+__all__ = ["GATEWAY", "Stage", "fill", "settle", "stage"]
