@@ -279,7 +279,7 @@ async def test_lost_writes_are_an_exact_gap_and_the_new_fork_goes_on() -> None:
                 "reason": "epoch_changed",
                 "cursor": "epoch0.fork1.2",
                 "runs": {"r1": 2},
-                    "thinking": {},
+                "thinking": {},
             }
         ]
 
