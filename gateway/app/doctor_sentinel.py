@@ -18,6 +18,10 @@ _SWITCH_SECONDS = 2.0
 """What votes, promotion and reconnects take after a primary is taken for dead."""
 
 
+_MAX_DEADLINE_SECONDS = 60.0
+"""That the setting allows."""
+
+
 @dataclass(frozen=True, slots=True)
 class _View:
     """What one sentinel said."""
@@ -77,11 +81,13 @@ class SentinelRound:
         deadline = self._settings.deadline_seconds
         shown = f"down-after {longest:g} s, redis.deadline_seconds {deadline:g}"
         if longest + _SWITCH_SECONDS > deadline:
+            shorter = f"`SENTINEL SET {self._who.service} down-after-milliseconds 2000` on each sentinel"
+            needed = longest + _SWITCH_SECONDS
+            is_possible = needed < _MAX_DEADLINE_SECONDS
             return warn(
                 "sentinel patience",
                 f"{shown}: producers get 503 in every fail-over and must repeat",
-                f"raise redis.deadline_seconds above {longest + _SWITCH_SECONDS:g}, or "
-                f"`SENTINEL SET {self._who.service} down-after-milliseconds 2000`",
+                f"raise redis.deadline_seconds above {needed:g}, or {shorter}" if is_possible else shorter,
             )
         return ok("sentinel patience", shown)
 

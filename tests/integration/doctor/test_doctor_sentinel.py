@@ -68,7 +68,15 @@ def test_no_sentinel_at_all_is_one_finding() -> None:
 
 @pytest.mark.parametrize(("deadline", "level"), [(2.9, Level.WARN), (3.0, Level.OK)])
 def test_deadline_must_cover_a_fail_over(sentinel: Sentinel, deadline: float, level: Level) -> None:
+    sentinel.be_patient_for(1_000)
+
     assert ask(sentinel.port, deadline_seconds=deadline)["sentinel patience"].level is level
+
+
+def test_deadline_that_no_setting_allows_is_not_advised(sentinel: Sentinel) -> None:
+    sentinel.be_patient_for(60_000)
+
+    assert ask(sentinel.port)["sentinel patience"].what_to_do.startswith("`SENTINEL SET")
 
 
 def test_quorum_that_cannot_be_reached_fails(server: Server, tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from loadtest.stage import Stage
 
 SERVICE = "mymaster"
 READY_SECONDS = 20.0
+_PATIENT_MS = 60_000
+"""A busy machine lets a server be silent for a second; nobody is to be replaced but whom the test kills or freezes."""
 _DOWN_AFTER_MS = 1_000
 
 
@@ -38,7 +40,7 @@ class Sentinel:
         config.write_text(
             f"port {self.port}\nbind 127.0.0.1\ndir {self.folder}\nlogfile {self.folder}/sentinel.log\n"
             f"sentinel monitor {SERVICE} 127.0.0.1 {self.primary_port} {self.quorum}\n"
-            f"sentinel down-after-milliseconds {SERVICE} {_DOWN_AFTER_MS}\n"
+            f"sentinel down-after-milliseconds {SERVICE} {_PATIENT_MS}\n"
             f"sentinel failover-timeout {SERVICE} 6000\n"
             f"sentinel parallel-syncs {SERVICE} 2\n" + "".join(f"{line}\n" for line in self.options),
             encoding="utf-8",
@@ -66,6 +68,10 @@ class Sentinel:
                 return int(port)
         except (redis.RedisError, TypeError):
             return None
+
+    def be_patient_for(self, milliseconds: int) -> None:
+        with self.client() as client:
+            client.execute_command("SENTINEL", "SET", SERVICE, "down-after-milliseconds", milliseconds)
 
     def sees(self) -> tuple[int, int]:
         """(other sentinels, replicas) that it knows to be well."""
@@ -101,13 +107,21 @@ class Fleet:
         places = ",".join(f"127.0.0.1:{sentinel.port}" for sentinel in self.sentinels)
         return f"redis+sentinel://{places}/{SERVICE}/0"
 
-    async def promoted(self, seconds: float = READY_SECONDS) -> Server:
-        """Waits until a sentinel names another primary than the one of the start."""
-        deadline = time.monotonic() + seconds
+    async def promoted(self) -> Server:
+        """The primary is dead or stands still: the sentinels notice it, and this waits until one names another."""
+        await self._be_patient_for(_DOWN_AFTER_MS)
+        promoted = await self._named()
+        await self._be_patient_for(_PATIENT_MS)
+        return promoted
+
+    async def _be_patient_for(self, milliseconds: int) -> None:
+        for sentinel in self.sentinels:
+            await asyncio.to_thread(sentinel.be_patient_for, milliseconds)
+
+    async def _named(self) -> Server:
+        deadline = time.monotonic() + READY_SECONDS
         while time.monotonic() < deadline:
             for sentinel in self.sentinels:
-                if sentinel.process is None:
-                    continue
                 port = await asyncio.to_thread(sentinel.primary_port_now)
                 found = [replica for replica in self.replicas if replica.port == port]
                 if found:
@@ -128,7 +142,7 @@ class Fleet:
                 except redis.ResponseError:
                     assert time.monotonic() < deadline, "the sentinel does not fail over"
                     await asyncio.sleep(0.2)
-        promoted = await self.promoted()
+        promoted = await self._named()
         self.primary, self.replicas = promoted, [server for server in servers if server is not promoted]
 
     async def ready(self) -> "Fleet":

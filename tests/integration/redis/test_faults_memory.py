@@ -14,12 +14,13 @@ pytestmark = pytest.mark.fault
 
 ROOM_BYTES = 3 * 1024**2
 QUICK = {"redis__deadline_seconds": "1", "redis__call_timeout_seconds": "0.8"}
+SHORT_LEASES = {"routes__lease_seconds": "3", "routes__renew_seconds": "1", "routes__previous_seconds": "2"}
 
 
 async def test_full_server_harms_no_socket_and_recovers_by_itself(stage: Stage) -> None:
     """It is filled by other sessions until it refuses; when they are deleted everything goes on."""
     server = stage.server()
-    gateways = await stage.start_gateways(2, server.url, **QUICK)
+    gateways = await stage.start_gateways(2, server.url, **QUICK, **SHORT_LEASES)
     publisher = stage.publisher(gateways, "s")
     names = await seat(stage, "s", gateways, 4)
     for _ in range(10):
@@ -29,7 +30,7 @@ async def test_full_server_harms_no_socket_and_recovers_by_itself(stage: Stage) 
     server.ask("CONFIG", "SET", "maxmemory", str(server.info("memory")["used_memory"] + ROOM_BYTES))
     refusal, fillers = await _fill(gateways[0])
     # Longer than every lease: routes and gateway records are renewed although there is no memory.
-    await asyncio.sleep(7)
+    await asyncio.sleep(4)
     ready = [(await gateway.admin("/readyz")).status for gateway in gateways]
     still_refused = await ask_once(gateways[1].url, "POST", "/v1/sessions/s/push", {"payload": _big()})
     for filler in fillers:

@@ -110,6 +110,7 @@ async def test_fail_overs_on_command_under_load(stage: Stage, fleet: Fleet) -> N
     assert _no_socket_ended(verdicts)
 
 
+@pytest.mark.soak
 async def test_coordinated_fail_over_loses_nothing(stage: Stage, fleet: Fleet) -> None:
     """As operators do it with Valkey 9: writes pause, the replica catches up, roles change; nobody is told of a gap."""
     gateways = await stage.start_gateways(2, fleet.url, **PATIENT)
