@@ -13,8 +13,19 @@ class TokenUnavailable(RelayError):
     default_code = "token_unavailable"
 
 
+def _clean(token: str) -> str:
+    """Files end with a line break. Raises ValueError, without the token, for what no header can carry."""
+    token = token.strip()
+    if any(character in token for character in "\r\n\0"):
+        raise ValueError("the token has a line break in it")
+    return token
+
+
 class Credentials:
-    """One per session. `source`: a token, a callback (async or not) that is called for every attempt, or None."""
+    """One per session. Raises ValueError for what is no source.
+
+    `source`: a token, a callback (async or not) that is called for every attempt, or None.
+    """
 
     def __init__(self, source: object, timeout_seconds: float) -> None:
         self._source = source
@@ -22,7 +33,9 @@ class Credentials:
         self._refused: str | None = None
         self._refusals_of_it = 0
         self._refusals_in_a_row = 0
-        self.token: str | None = source if isinstance(source, str) else None
+        if source is not None and not isinstance(source, str) and not callable(source):
+            raise ValueError("token must be a text, or a callback that gives one")
+        self.token: str | None = _clean(source) if isinstance(source, str) else None
         """Of the last attempt."""
 
     async def fetch(self) -> str | None:
@@ -38,7 +51,10 @@ class Credentials:
                 raise TokenUnavailable(f"the token callback failed: {type(exc).__name__}", retryable=True) from None
             if not isinstance(token, str):
                 raise TokenUnavailable("the token callback gave no text", retryable=True)
-            self.token = token
+            try:
+                self.token = _clean(token)
+            except ValueError as exc:
+                raise TokenUnavailable(str(exc), retryable=True) from None
         return self.token
 
     def headers(self) -> dict[str, str]:

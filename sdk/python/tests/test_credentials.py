@@ -91,3 +91,28 @@ async def test_a_new_token_that_was_accepted_may_expire_in_its_turn() -> None:
         assert credentials.may_try_again()
         await credentials.fetch()
         credentials.accepted()
+
+
+async def test_a_token_out_of_a_file_is_without_its_line_break() -> None:
+    """A header with a line break in it is none, and the attempt would fail for ever."""
+    from_callback = Credentials(lambda: " abc\r\n", 1.0)
+    await from_callback.fetch()
+
+    assert Credentials("abc\n", 1.0).headers() == from_callback.headers() == {"Authorization": "Bearer abc"}
+
+
+@pytest.mark.parametrize("source", ["se\ncret", "se\0cret", 7, b"secret"])
+async def test_what_can_be_no_token_is_refused_at_once_and_not_shown(source: object) -> None:
+    """Better than a session that waits for ever, or goes in as nobody."""
+    with pytest.raises(ValueError, match="token") as caught:
+        Credentials(source, 1.0)
+
+    assert "cret" not in str(caught.value)
+
+
+async def test_a_callback_that_gives_no_token_fails_its_attempt() -> None:
+    """The next one may give one."""
+    with pytest.raises(TokenUnavailable) as caught:
+        await Credentials(lambda: "se\ncret", 1.0).fetch()
+
+    assert "cret" not in str(caught.value)
