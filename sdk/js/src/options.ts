@@ -117,7 +117,7 @@ const DEFAULTS = {
 
 /** Throws RelayError `bad_options` for what can never work. */
 export function readOptions(options: ConnectOptions): Settings {
-  const urls = (typeof options.url === "string" ? [options.url] : options.url).map(checkBase);
+  const urls = [options.url].flat().map(checkBase);
   if (urls.length === 0) throw bad(URL_FORM);
   if (!options.session) throw bad("session is missing");
   if (options.cursor) parseCursor(options.cursor);
@@ -125,6 +125,8 @@ export function readOptions(options: ConnectOptions): Settings {
   if (heartbeat !== null && !(heartbeat >= 5_000 && heartbeat <= 25_000)) {
     throw bad("heartbeat: 5000 to 25000");
   }
+  if (!["auto", "websocket", "sse", "poll"].includes(options.channel ?? "auto"))
+    throw bad("channel: auto, websocket, sse or poll");
   const { timing, token: _, ...given } = options; // nothing that may be printed holds a token
   return { ...DEFAULTS, ...withoutHoles(given), urls, timing: { ...DEFAULT_TIMING, ...timing } };
 }

@@ -2916,7 +2916,7 @@ var DEFAULTS = {
   segments: "auto"
 };
 function readOptions(options) {
-  const urls = (typeof options.url === "string" ? [options.url] : options.url).map(checkBase);
+  const urls = [options.url].flat().map(checkBase);
   if (urls.length === 0) throw bad(URL_FORM);
   if (!options.session) throw bad("session is missing");
   if (options.cursor) parseCursor(options.cursor);
@@ -2924,6 +2924,8 @@ function readOptions(options) {
   if (heartbeat !== null && !(heartbeat >= 5e3 && heartbeat <= 25e3)) {
     throw bad("heartbeat: 5000 to 25000");
   }
+  if (!["auto", "websocket", "sse", "poll"].includes(options.channel ?? "auto"))
+    throw bad("channel: auto, websocket, sse or poll");
   const { timing, token: _, ...given } = options;
   return { ...DEFAULTS, ...withoutHoles(given), urls, timing: { ...DEFAULT_TIMING, ...timing } };
 }
