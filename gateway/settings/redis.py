@@ -27,8 +27,8 @@ class RedisSettings(Topic):
     needed; docs/redis.md has them all. `--embedded` replaces it."""
     password_file: Path | None = None
     """Holds the password instead of the URL; read again at each connect, so a new password needs no restart."""
-    sentinel_username: str = ""
-    """ACL user for the sentinels; empty: the default user."""
+    sentinel_username: str | None = None
+    """ACL user for the sentinels, where it is not the default one."""
     sentinel_password: SecretStr | None = None
     """For the sentinels, who have users of their own; not sent to Redis."""
     sentinel_password_file: Path | None = None
@@ -41,7 +41,7 @@ class RedisSettings(Topic):
     """Our own certificate (PEM), where the server asks for one. Read again at each connect, as the other files."""
     tls_key_file: Path | None = None
     """Its private key, where it is not in the same file."""
-    tls_server_name: str = ""
+    tls_server_name: str | None = None
     """The name in the servers' certificates, where it is not the host's (sentinels tell addresses, not names)."""
     deadline_seconds: float = Field(5, ge=0.5, le=60)
     """How long an append is retried before its caller gets 503: longer than a failover's usual pause of clients."""

@@ -98,7 +98,7 @@ class Address:
             password = settings.sentinel_password
             sentinels = replace(
                 address.sentinels,
-                username=settings.sentinel_username,
+                username=settings.sentinel_username or "",
                 password="" if password is None else password.get_secret_value(),
                 password_file="" if settings.sentinel_password_file is None else str(settings.sentinel_password_file),
             )
@@ -201,7 +201,7 @@ def _with_settings(tls: Tls, settings: RedisSettings) -> Tls:
         ca_file=chosen(settings.tls_ca_file, tls.ca_file),
         certificate_file=chosen(settings.tls_certificate_file, tls.certificate_file),
         key_file=chosen(settings.tls_key_file, tls.key_file),
-        server_name=settings.tls_server_name,
+        server_name=settings.tls_server_name or "",
     )
 
 
