@@ -43,6 +43,8 @@ export class RunText {
   private _kept = "";
   /** Bytes of `kept`. */
   private _keptBytes = 0;
+  /** `kept` in UTF-8, while it stays as it is: what is sent again is compared piece by piece. */
+  private _encoded: Uint8Array | null = null;
 
   /** Known from its first byte on without a hole. */
   get isWhole(): boolean {
@@ -58,6 +60,7 @@ export class RunText {
     }
     if ((at === null || at === this.length) && this.length - this._start === this._keptBytes) {
       this._kept += text;
+      this._encoded = null;
       this._grow(utf8Length(text));
       return { text, isRewritten: false };
     }
@@ -90,6 +93,7 @@ export class RunText {
     const before = encoder.encode(whole.value()).subarray(0, this._start);
     if (!whole.isWhole || before.length < this._start) return false;
     this._kept = decoder.decode(before) + this._kept;
+    this._encoded = null;
     this._keptBytes += this._start;
     this._start = 0;
     return true;
@@ -98,13 +102,15 @@ export class RunText {
   private _addOver(data: Uint8Array, at: number): Added {
     const fresh = data.subarray(Math.max(0, this.length - at));
     const here = this.length - this._start;
-    const known = encoder.encode(this._kept);
+    this._encoded ??= encoder.encode(this._kept);
+    const known = this._encoded;
     const shown = known.subarray(here, here + fresh.length);
     const isRewritten = fresh.length > 0 && !shown.every((byte, i) => byte === fresh[i]);
     const isLonger = shown.length < fresh.length;
     if (isRewritten || isLonger) {
       this._kept = decoder.decode(known.subarray(0, here)) + decoder.decode(fresh);
       this._keptBytes = here + fresh.length;
+      this._encoded = null;
     }
     const added = isRewritten ? fresh : fresh.subarray(shown.length);
     this.length += fresh.length;
@@ -125,6 +131,7 @@ export class RunText {
   private _beginAt(at: number): void {
     this._start = this.length = at;
     this._kept = "";
+    this._encoded = null;
     this._keptBytes = 0;
   }
 }

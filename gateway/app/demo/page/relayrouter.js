@@ -539,6 +539,8 @@ var init_texts = __esm({
         this._kept = "";
         /** Bytes of `kept`. */
         this._keptBytes = 0;
+        /** `kept` in UTF-8, while it stays as it is: what is sent again is compared piece by piece. */
+        this._encoded = null;
       }
       /** Known from its first byte on without a hole. */
       get isWhole() {
@@ -553,6 +555,7 @@ var init_texts = __esm({
         }
         if ((at === null || at === this.length) && this.length - this._start === this._keptBytes) {
           this._kept += text;
+          this._encoded = null;
           this._grow(utf8Length(text));
           return { text, isRewritten: false };
         }
@@ -580,6 +583,7 @@ var init_texts = __esm({
         const before = encoder.encode(whole.value()).subarray(0, this._start);
         if (!whole.isWhole || before.length < this._start) return false;
         this._kept = decoder.decode(before) + this._kept;
+        this._encoded = null;
         this._keptBytes += this._start;
         this._start = 0;
         return true;
@@ -587,13 +591,15 @@ var init_texts = __esm({
       _addOver(data, at) {
         const fresh = data.subarray(Math.max(0, this.length - at));
         const here = this.length - this._start;
-        const known = encoder.encode(this._kept);
+        this._encoded ??= encoder.encode(this._kept);
+        const known = this._encoded;
         const shown = known.subarray(here, here + fresh.length);
         const isRewritten = fresh.length > 0 && !shown.every((byte, i) => byte === fresh[i]);
         const isLonger = shown.length < fresh.length;
         if (isRewritten || isLonger) {
           this._kept = decoder.decode(known.subarray(0, here)) + decoder.decode(fresh);
           this._keptBytes = here + fresh.length;
+          this._encoded = null;
         }
         const added = isRewritten ? fresh : fresh.subarray(shown.length);
         this.length += fresh.length;
@@ -611,6 +617,7 @@ var init_texts = __esm({
       _beginAt(at) {
         this._start = this.length = at;
         this._kept = "";
+        this._encoded = null;
         this._keptBytes = 0;
       }
     };
