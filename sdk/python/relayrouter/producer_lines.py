@@ -22,7 +22,8 @@ class LineWriter:
         self._decoders = {name: codecs.getincrementaldecoder("utf-8")("replace") for name in ("text", "thinking")}
 
     def texts(self, member: str, chunk: str | bytes) -> Iterator[bytes]:
-        """`member`: text or thinking."""
+        """`member`: text or thinking. Raises TypeError."""
+        _check_chunk(chunk)
         text = chunk if isinstance(chunk, str) else self._decoders[member].decode(chunk)
         for begin in range(0, len(text), TEXT_CHARACTERS):
             yield line_of({member: text[begin : begin + TEXT_CHARACTERS]})
@@ -49,10 +50,17 @@ class LineWriter:
 
 
 def raw_parts(chunk: str | bytes) -> Iterator[bytes]:
-    """Input of a provider, in parts that the buffer can hold."""
+    """Input of a provider, in parts that the buffer can hold. Raises TypeError."""
+    _check_chunk(chunk)
     data = chunk.encode("utf-8", "replace") if isinstance(chunk, str) else bytes(chunk)
     for begin in range(0, len(data), RAW_BYTES):
         yield data[begin : begin + RAW_BYTES]
+
+
+def _check_chunk(chunk: object) -> None:
+    """None is what providers' deltas have where there is no text; `bytes(7)` would be seven zeros."""
+    if not isinstance(chunk, str | bytes | bytearray | memoryview):
+        raise TypeError(f"a chunk is text or bytes, not {type(chunk).__name__}")
 
 
 def line_of(value: Any) -> bytes:
