@@ -162,7 +162,11 @@ async def open_stream(
     lines = [f"GET {path} HTTP/{version}", f"Host: {parts.netloc}", "Accept: text/event-stream"]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
     writer.write("\r\n".join([*lines, "", ""]).encode())
-    return Stream(reader, writer, await read_answer_head(reader))
+    try:
+        return Stream(reader, writer, await read_answer_head(reader))
+    except BaseException:
+        writer.transport.abort()
+        raise
 
 
 class EventSource:

@@ -23,7 +23,8 @@ class RedisDirectory:
     async def announce(self, record: GatewayRecord, lease_seconds: float) -> bool:
         lease_ms = _ms(lease_seconds)
         text = json.dumps(asdict(record))
-        written = self._client.call("SET", gateway_key(record.gateway), text, "PX", lease_ms)
+        key = (gateway_key(record.gateway),)
+        written = self._client.evaluate(self._scripts.describe, key, (text, lease_ms), repeats=True)
         member = (record.gateway, lease_ms)
         listed = self._client.evaluate(self._scripts.announce, (GATEWAYS,), member, repeats=True)
         if record.is_serving:

@@ -38,6 +38,7 @@ class StoreScripts(NamedTuple):
     info: Script
     delete: Script
     announce: Script
+    describe: Script
     members: Script
     revoke: Script
     open_run: Script

@@ -49,12 +49,21 @@ async def gateway_of(http: aiohttp.ClientSession, url: str | URL) -> str:
         return str(welcome["gateway"])
 
 
+async def until_all_are_used(http: aiohttp.ClientSession, house: House) -> None:
+    """A proxy that asks for readiness has heard of all gateways."""
+    async with asyncio.timeout(WITHIN_SECONDS):
+        used: set[str] = set()
+        while len(used) < len(house.gateways):
+            used = {await gateway_of(http, path_url(house, f"chat-{number}", "first")) for number in range(SESSIONS)}
+
+
 async def test_session_meets_on_one_gateway_however_it_is_named(build: Build) -> None:
     """Path and `sid` hash alike, whatever follows; and the gateways share the sessions."""
     house = await build()
     names = [f"chat-{number}" for number in range(SESSIONS)]
 
     async with aiohttp.ClientSession() as http:
+        await until_all_are_used(http, house)
         by_path = [await gateway_of(http, path_url(house, name, "a")) for name in names]
         again = [await gateway_of(http, path_url(house, name, "b") + "&cursor=x.y.0") for name in names]
         by_sid = [await gateway_of(http, f"{house.front.url}/relay?sid={name}") for name in names]

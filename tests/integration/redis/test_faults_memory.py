@@ -32,6 +32,7 @@ async def test_full_server_harms_no_socket_and_recovers_by_itself(stage: Stage) 
     # Longer than every lease: routes and gateway records are renewed although there is no memory.
     await asyncio.sleep(4)
     ready = [(await gateway.admin("/readyz")).status for gateway in gateways]
+    shown = [len((await gateway.admin("/admin/cluster")).json()["gateways"]) for gateway in gateways]
     still_refused = await ask_once(gateways[1].url, "POST", "/v1/sessions/s/push", {"payload": _big()})
     for filler in fillers:
         deleted = await ask_once(gateways[0].url, "DELETE", f"/v1/sessions/{filler}")
@@ -44,6 +45,7 @@ async def test_full_server_harms_no_socket_and_recovers_by_itself(stage: Stage) 
     assert "retry-after" in refusal.headers
     assert still_refused.status == 503
     assert [200, 200] == ready
+    assert [2, 2] == shown
     assert not any(verdict.closes for verdict in verdicts)
 
 

@@ -10,7 +10,7 @@ from gateway.settings import LimitSettings, RedisSettings, RetentionSettings, Ro
 FLAGS = {
     "append": "", "enter": "", "claim": "", "open_run": "",
     "renew": "allow-oom", "release": "allow-oom", "settle": "allow-oom", "delete": "allow-oom",
-    "announce": "allow-oom", "revoke": "allow-oom",
+    "announce": "allow-oom", "describe": "allow-oom", "revoke": "allow-oom",
     "keep_alive": "allow-oom", "run": "no-writes", "run_text": "no-writes", "snapshot": "no-writes",
     "heads": "no-writes", "page": "no-writes", "info": "no-writes", "members": "no-writes",
 }  # fmt: skip
