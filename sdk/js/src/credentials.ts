@@ -27,7 +27,8 @@ export class Credentials {
 
   /** For the next attempt. Rejects when its source fails, which is trouble that passes. */
   async next(): Promise<string | null> {
-    this.#current = typeof this.#source === "function" ? await this.#source() : this.#source;
+    const token = typeof this.#source === "function" ? await this.#source() : this.#source;
+    this.#current = token ? token.trim() : token; // files end with a line break
     return this.#current;
   }
 

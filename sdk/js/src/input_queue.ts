@@ -4,7 +4,7 @@
  * repeat is accepted. An input is kept with its number before it is sent.
  */
 
-import { ClosedError, ConflictError, QueueFullError, type RelayError, TooLargeError } from "./errors.js";
+import { ConflictError, QueueFullError, type RelayError, TooLargeError } from "./errors.js";
 import type { InputEvent } from "./events.js";
 import { type JsonObject, numberOf, objectOf, textOf } from "./messages.js";
 import type { Platform } from "./platform.js";
@@ -47,7 +47,7 @@ export class InputQueue {
   private _isPumping = false;
   private _isAsked = false;
   private _cancelPause: (() => void) | null = null;
-  private _isClosed = false;
+  private _closed: RelayError | null = null;
 
   constructor(
     private readonly _platform: Platform,
@@ -143,16 +143,16 @@ export class InputQueue {
   }
 
   /** What waits stays in the store, and is sent when the session is opened again from there. */
-  close(): void {
-    this._isClosed = true;
+  close(error: RelayError): void {
+    this._closed = error;
     this._unpause();
     for (const entry of this._entries) {
-      entry.reject(new ClosedError());
+      entry.reject(error);
     }
   }
 
   private _problemOf(entry: Entry): RelayError | null {
-    if (this._isClosed) return new ClosedError();
+    if (this._closed !== null) return this._closed;
     if (entry.bytes > this._limitBytes) {
       return new TooLargeError(`${entry.bytes} bytes, at most ${this._limitBytes} are allowed`);
     }
@@ -167,7 +167,7 @@ export class InputQueue {
     this._isAsked = true;
     if (this._isPumping) return;
     this._isPumping = true;
-    while (this._isAsked && !this._isClosed) {
+    while (this._isAsked && this._closed === null) {
       this._isAsked = false;
       this._number();
       await this._sink.keep(this._entries.map(({ seq, payload }) => ({ seq, payload })));
@@ -186,7 +186,7 @@ export class InputQueue {
   }
 
   private _sendDue(): void {
-    if (!this._isOnline || this._isClosed || this._cancelPause !== null) return;
+    if (!this._isOnline || this._closed !== null || this._cancelPause !== null) return;
     for (const entry of this._entries.slice(0, this._sink.isDuplex() ? WINDOW : 1)) {
       if (entry.isSent || entry.seq === null) continue;
       if (!this._sink.send(entry.seq, entry.payload, this._answered.bind(this, entry.seq))) return;

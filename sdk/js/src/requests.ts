@@ -3,7 +3,7 @@
  * connection, since all of them are idempotent.
  */
 
-import { ClosedError, QueueFullError, type RelayError } from "./errors.js";
+import { QueueFullError, type RelayError } from "./errors.js";
 import { type JsonObject, numberOf, textOf } from "./messages.js";
 import type { Platform } from "./platform.js";
 import { refusalOf } from "./refusal.js";
@@ -27,7 +27,7 @@ export class Requests {
   isPaused = false;
   private readonly _pending = new Map<string, Pending>();
   private readonly _timers = new Set<() => void>();
-  private _isClosed = false;
+  private _closed: RelayError | null = null;
   private _goOn: () => void = () => undefined;
 
   constructor(
@@ -38,7 +38,7 @@ export class Requests {
   ask(kind: string, fields: JsonObject): Promise<JsonObject> {
     if (kind === "pause" || kind === "resume") this.isPaused = kind === "pause";
     if (kind === "resume") this._goOn();
-    if (this._isClosed) return Promise.reject(new ClosedError());
+    if (this._closed !== null) return Promise.reject(this._closed);
     if (this._pending.size >= MAX_PENDING) return Promise.reject(new QueueFullError("too many wait"));
     const id = this._platform.randomHex(ID_BYTES);
     const promise = new Promise<JsonObject>((resolve, reject) => {
@@ -51,7 +51,7 @@ export class Requests {
 
   /** Until nothing is paused; for what is paused by not asking for more. */
   async unpaused(): Promise<void> {
-    if (!this.isPaused || this._isClosed) return;
+    if (!this.isPaused || this._closed !== null) return;
     await new Promise<void>((resolve) => {
       const before = this._goOn;
       this._goOn = () => {
@@ -90,17 +90,17 @@ export class Requests {
     this._timers.add(cancel);
   }
 
-  close(): void {
-    this._isClosed = true;
+  close(error: RelayError): void {
+    this._closed = error;
     this._goOn();
     for (const cancel of this._timers) cancel();
-    for (const { reject } of this._pending.values()) reject(new ClosedError());
+    for (const { reject } of this._pending.values()) reject(error);
     this._pending.clear();
   }
 
   private _say(id: string): void {
     const request = this._pending.get(id);
-    if (request === undefined || this._isClosed) return;
+    if (request === undefined || this._closed !== null) return;
     this._send(request.payload, (answer, isAccepted, afterMs) => {
       if (answer === null) this._again(id, afterMs);
       else this.settle(id, answer, isAccepted);

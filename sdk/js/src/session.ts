@@ -280,7 +280,7 @@ export class Session implements AsyncIterable<Message> {
     this._page.stop();
     this._acks.stop();
     this._reception.stop();
-    this._speaking.close();
+    this._speaking.close(error);
     this._releaseLock();
     const { url } = this._state;
     this._onState({ state: "closed", channel: null, cause: error?.message ?? "closed", retryIn: null, url });

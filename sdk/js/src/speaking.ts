@@ -1,6 +1,6 @@
 /** Loads what speaks when it is needed, and keeps the order of what is said before it is there. */
 
-import { ClosedError, QueueFullError } from "./errors.js";
+import { ClosedError, QueueFullError, type RelayError } from "./errors.js";
 import { loadLater } from "./load_later.js";
 import type { JsonObject } from "./messages.js";
 import type { Settings } from "./options.js";
@@ -24,7 +24,7 @@ export class Speaking {
   private _loading: Promise<Speech> | null = null;
   /** What comes now must not overtake them. */
   private _waiting = 0;
-  private _isClosed = false;
+  private _closed: RelayError | null = null;
 
   /** `started`: the client has its id, and `saved` is there. */
   constructor(
@@ -58,9 +58,10 @@ export class Speaking {
     this.speech?.queue.lost();
   }
 
-  close(): void {
-    this._isClosed = true;
-    this.speech?.close();
+  /** What waits, and what comes later, is rejected with it. */
+  close(error: RelayError | null): void {
+    this._closed = error ?? new ClosedError();
+    this.speech?.close(this._closed);
   }
 
   private _say(given: JsonObject, what: Saying): Promise<JsonObject> {
@@ -91,9 +92,9 @@ export class Speaking {
   /** Until it is there, or the session is closed. */
   private async _tryToLoad(): Promise<Speech> {
     await this._started();
-    while (!this._isClosed) {
+    while (this._closed === null) {
       const later = await loadLater().catch(() => null);
-      if (this._isClosed) break;
+      if (this._closed) break;
       if (later !== null) {
         const speech = new later.Speech(this._platform, this._settings, this._sink);
         speech.queue.restore(this.saved);
@@ -103,7 +104,7 @@ export class Speaking {
       }
       await new Promise<void>((resolve) => this._platform.after(this._settings.timing.backoffBase, resolve));
     }
-    throw new ClosedError();
+    throw this._closed;
   }
 }
 

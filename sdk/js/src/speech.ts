@@ -1,6 +1,7 @@
 /** What a session says: inputs and controls, settled over all its connections. Part of what is loaded later. */
 
 import type { Connection } from "./connection.js";
+import type { RelayError } from "./errors.js";
 import type { InputEvent } from "./events.js";
 import { InputQueue } from "./input_queue.js";
 import { type JsonObject, numberOf, objectOf, textOf } from "./messages.js";
@@ -48,9 +49,9 @@ export class Speech {
     else this.queue.refused(payload);
   }
 
-  close(): void {
-    this.requests.close();
+  close(error: RelayError): void {
+    this.requests.close(error);
     this._uplink.close();
-    this.queue.close();
+    this.queue.close(error);
   }
 }

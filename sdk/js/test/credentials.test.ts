@@ -5,6 +5,14 @@ import { json, refusal } from "./stage/gateway.js";
 import { Reader, Stage, settle } from "./stage/stage.js";
 
 describe("the token", () => {
+  it.each([[" t\n"], [() => "t\r\n"]])("is without the line break of the file that it came from: %o", async (token) => {
+    const stage = new Stage();
+    stage.connect({ token });
+    await settle();
+
+    expect(stage.gateway.socket.protocols[1]).toBe("bearer.t");
+  });
+
   it("is asked for before every attempt, and a source that fails is no end (U04)", async () => {
     const stage = new Stage();
     let calls = 0;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { RefusedError } from "../src/errors.js";
+import { ForbiddenError, RefusedError } from "../src/errors.js";
 import type { JsonObject } from "../src/messages.js";
 import { asJson } from "../src/own_words.js";
 import { Stage, settle } from "./stage/stage.js";
@@ -63,5 +63,21 @@ describe("what an application says", () => {
     process.off("unhandledRejection", note);
 
     expect(seen).toEqual([]);
+  });
+
+  it("is rejected with what ended the session for good", async () => {
+    const stage = new Stage();
+    const session = stage.connect();
+    await settle();
+    stage.gateway.socket.welcome();
+    await settle();
+    const waiting = [session.send({ text: "a" }), session.pause()];
+    await settle();
+    stage.gateway.socket.end(4403);
+    await settle();
+
+    for (const said of [...waiting, session.send({ text: "b" }), session.interrupt("r")]) {
+      await expect(said).rejects.toThrow(ForbiddenError);
+    }
   });
 });

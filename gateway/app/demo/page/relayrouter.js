@@ -880,7 +880,7 @@ var init_input_queue = __esm({
         this._isPumping = false;
         this._isAsked = false;
         this._cancelPause = null;
-        this._isClosed = false;
+        this._closed = null;
       }
       get length() {
         return this._entries.length;
@@ -960,15 +960,15 @@ var init_input_queue = __esm({
         return true;
       }
       /** What waits stays in the store, and is sent when the session is opened again from there. */
-      close() {
-        this._isClosed = true;
+      close(error) {
+        this._closed = error;
         this._unpause();
         for (const entry of this._entries) {
-          entry.reject(new ClosedError());
+          entry.reject(error);
         }
       }
       _problemOf(entry) {
-        if (this._isClosed) return new ClosedError();
+        if (this._closed !== null) return this._closed;
         if (entry.bytes > this._limitBytes) {
           return new TooLargeError(`${entry.bytes} bytes, at most ${this._limitBytes} are allowed`);
         }
@@ -982,7 +982,7 @@ var init_input_queue = __esm({
         this._isAsked = true;
         if (this._isPumping) return;
         this._isPumping = true;
-        while (this._isAsked && !this._isClosed) {
+        while (this._isAsked && this._closed === null) {
           this._isAsked = false;
           this._number();
           await this._sink.keep(this._entries.map(({ seq, payload }) => ({ seq, payload })));
@@ -999,7 +999,7 @@ var init_input_queue = __esm({
         }
       }
       _sendDue() {
-        if (!this._isOnline || this._isClosed || this._cancelPause !== null) return;
+        if (!this._isOnline || this._closed !== null || this._cancelPause !== null) return;
         for (const entry of this._entries.slice(0, this._sink.isDuplex() ? WINDOW : 1)) {
           if (entry.isSent || entry.seq === null) continue;
           if (!this._sink.send(entry.seq, entry.payload, this._answered.bind(this, entry.seq))) return;
@@ -1072,13 +1072,13 @@ var init_requests = __esm({
         this.isPaused = false;
         this._pending = /* @__PURE__ */ new Map();
         this._timers = /* @__PURE__ */ new Set();
-        this._isClosed = false;
+        this._closed = null;
         this._goOn = () => void 0;
       }
       ask(kind, fields) {
         if (kind === "pause" || kind === "resume") this.isPaused = kind === "pause";
         if (kind === "resume") this._goOn();
-        if (this._isClosed) return Promise.reject(new ClosedError());
+        if (this._closed !== null) return Promise.reject(this._closed);
         if (this._pending.size >= MAX_PENDING) return Promise.reject(new QueueFullError("too many wait"));
         const id = this._platform.randomHex(ID_BYTES);
         const promise = new Promise((resolve, reject) => {
@@ -1090,7 +1090,7 @@ var init_requests = __esm({
       }
       /** Until nothing is paused; for what is paused by not asking for more. */
       async unpaused() {
-        if (!this.isPaused || this._isClosed) return;
+        if (!this.isPaused || this._closed !== null) return;
         await new Promise((resolve) => {
           const before = this._goOn;
           this._goOn = () => {
@@ -1125,16 +1125,16 @@ var init_requests = __esm({
         });
         this._timers.add(cancel);
       }
-      close() {
-        this._isClosed = true;
+      close(error) {
+        this._closed = error;
         this._goOn();
         for (const cancel of this._timers) cancel();
-        for (const { reject } of this._pending.values()) reject(new ClosedError());
+        for (const { reject } of this._pending.values()) reject(error);
         this._pending.clear();
       }
       _say(id) {
         const request = this._pending.get(id);
-        if (request === void 0 || this._isClosed) return;
+        if (request === void 0 || this._closed !== null) return;
         this._send(request.payload, (answer, isAccepted, afterMs) => {
           if (answer === null) this._again(id, afterMs);
           else this.settle(id, answer, isAccepted);
@@ -1237,10 +1237,10 @@ var init_speech = __esm({
         else if (isAccepted) this.queue.accepted(payload);
         else this.queue.refused(payload);
       }
-      close() {
-        this.requests.close();
+      close(error) {
+        this.requests.close(error);
         this._uplink.close();
-        this.queue.close();
+        this.queue.close(error);
       }
     };
   }
@@ -2381,7 +2381,8 @@ var Credentials = class {
   }
   /** For the next attempt. Rejects when its source fails, which is trouble that passes. */
   async next() {
-    this.#current = typeof this.#source === "function" ? await this.#source() : this.#source;
+    const token = typeof this.#source === "function" ? await this.#source() : this.#source;
+    this.#current = token ? token.trim() : token;
     return this.#current;
   }
   /** The server refused this token: null means try again with a new one. */
@@ -3310,7 +3311,7 @@ var Speaking = class {
     this._loading = null;
     /** What comes now must not overtake them. */
     this._waiting = 0;
-    this._isClosed = false;
+    this._closed = null;
   }
   get queued() {
     return this.speech?.queue.length ?? this.saved.length;
@@ -3331,9 +3332,10 @@ var Speaking = class {
     this._welcome = null;
     this.speech?.queue.lost();
   }
-  close() {
-    this._isClosed = true;
-    this.speech?.close();
+  /** What waits, and what comes later, is rejected with it. */
+  close(error) {
+    this._closed = error ?? new ClosedError();
+    this.speech?.close(this._closed);
   }
   _say(given, what) {
     const said = this._sayWhenLoaded(given, what);
@@ -3360,9 +3362,9 @@ var Speaking = class {
   /** Until it is there, or the session is closed. */
   async _tryToLoad() {
     await this._started();
-    while (!this._isClosed) {
+    while (this._closed === null) {
       const later = await loadLater().catch(() => null);
-      if (this._isClosed) break;
+      if (this._closed) break;
       if (later !== null) {
         const speech = new later.Speech(this._platform, this._settings, this._sink);
         speech.queue.restore(this.saved);
@@ -3372,7 +3374,7 @@ var Speaking = class {
       }
       await new Promise((resolve) => this._platform.after(this._settings.timing.backoffBase, resolve));
     }
-    throw new ClosedError();
+    throw this._closed;
   }
 };
 var none6 = () => void 0;
@@ -3617,7 +3619,7 @@ var Session = class {
     this._page.stop();
     this._acks.stop();
     this._reception.stop();
-    this._speaking.close();
+    this._speaking.close(error);
     this._releaseLock();
     const { url } = this._state;
     this._onState({ state: "closed", channel: null, cause: error?.message ?? "closed", retryIn: null, url });
