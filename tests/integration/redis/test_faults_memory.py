@@ -29,6 +29,8 @@ async def test_full_server_harms_no_socket_and_recovers_by_itself(stage: Stage) 
 
     server.ask("CONFIG", "SET", "maxmemory", str(server.info("memory")["used_memory"] + ROOM_BYTES))
     refusal, fillers = await _fill(gateways[0])
+    # To the last byte: from here on the smallest write is one too many.
+    server.ask("CONFIG", "SET", "maxmemory", str(server.info("memory")["used_memory"] - 1))
     # Longer than every lease: routes and gateway records are renewed although there is no memory.
     await asyncio.sleep(4)
     ready = [(await gateway.admin("/readyz")).status for gateway in gateways]
