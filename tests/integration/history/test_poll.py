@@ -165,6 +165,19 @@ async def test_an_open_ask_is_told_once_and_is_no_reason_to_answer_at_once(world
     assert "ask" not in kinds(second)
 
 
+async def test_a_cursor_is_enough_to_have_been_told_of_an_open_ask(world: World) -> None:
+    """Who polls without `replaces` must not spin as long as an ask is open either."""
+    async with world.http.post(f"{world.url}/v1/sessions/chat-1/asks", json={"ask": "q", "message": "?"}) as response:
+        assert response.status in (200, 201)
+    first = await Poller(world).poll(**{"from": "start"})
+    began = time.monotonic()
+    second = await Poller(world).poll(since=first["cursor"], wait=0.5)
+
+    assert "ask_open" in kinds(first)
+    assert time.monotonic() - began >= 0.5
+    assert "ask" not in kinds(second)
+
+
 async def test_a_newer_connection_ends_the_poll_with_its_reason(world: World) -> None:
     poller = Poller(world)
     waiting = asyncio.create_task(poller.poll(wait=50))
