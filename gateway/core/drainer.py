@@ -104,6 +104,7 @@ class Drainer:
             if self._staying is not None:
                 self._staying.cancel()  # or the next drain, if it comes at once, would find it at work and unsettled
             self._take_ingests()
+            self._standings.forget()
             self._owner.start("announce", self._members.announce())
             log.info("drain_undone", open=len(self._hub.connections))
         return True

@@ -36,6 +36,10 @@ class Standings:
         except (TimeoutError, StoreUnavailable):
             return
 
+    def forget(self) -> None:
+        """The drain was taken back: what it knew of the sessions is nobody's business any more."""
+        self._runs.clear()
+
     def of(self, connection: Connection) -> Standing:
         runs = self._runs.get(connection.session)
         if not runs:
