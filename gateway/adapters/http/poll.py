@@ -50,7 +50,7 @@ class PollEndpoint:
             self._admission.count(exc)
             raise
         self._admission.measures.connects["accepted"] += 1
-        # Who has a cursor was told of open asks when it came by it: else each poll beside one would be answered at once.
+        # Who has a cursor was told of open asks when it came by it, or each poll beside one would be answered at once.
         is_further = visit.is_further_poll or asked.cursor is not None
         link = PollLink(params.limit, self._rooms, is_further=is_further)
         try:
