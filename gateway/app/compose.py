@@ -32,6 +32,7 @@ from gateway.core.notices import HeadsNotices
 from gateway.core.order import Windows
 from gateway.core.plugged import StateKeeper, Tagging
 from gateway.core.readiness import Readiness
+from gateway.core.rebalancer import Rebalancer
 from gateway.core.renewals import Renewals
 from gateway.core.revoker import Revoker
 from gateway.core.standings import Standings
@@ -139,6 +140,18 @@ class Gateway:
             rng=rng,
         )
         self.hub.shared.prefer = self._agents.peers.prefer
+        self._rebalancer = Rebalancer(
+            self.hub,
+            self._agents.peers,
+            directory,
+            Standings(kept.runs),
+            settings.rebalance,
+            measures,
+            gateway=self.id,
+            overlap_seconds=settings.drain.overlap_seconds,
+            clock=clock,
+            rng=rng,
+        )
         self._clients = ClientSide(
             self.hub,
             self._bus,
@@ -246,6 +259,7 @@ class Gateway:
         forever("renewals", self._renewals.run())
         forever("revoker", self._revoker.run())
         forever("members", self._members.run())
+        forever("rebalancer", self._rebalancer.run())
         self._agents.start()
         self._runs.start()
         return port, admin_port

@@ -1,4 +1,4 @@
-"""Who is in mid-sentence: the runs of local sessions, read from Redis when a drain asks. Called by the drainer.
+"""Who is in mid-sentence: the runs of local sessions, read from Redis when somebody asks. Called by drainer and rebalancer.
 
 Costs the hot path nothing. Must never hold the drain up: what Redis does not say in time is unknown.
 """
@@ -37,8 +37,13 @@ class Standings:
             return
 
     def forget(self) -> None:
-        """The drain was taken back: what it knew of the sessions is nobody's business any more."""
+        """What it knew of the sessions is nobody's business any more."""
         self._runs.clear()
+
+    def is_free(self, connection: Connection) -> bool:
+        """Redis said so at the last look: no run of its session is open. What is not known is not free."""
+        runs = self._runs.get(connection.session)
+        return runs is not None and not any(run.is_open for run in runs)
 
     def of(self, connection: Connection) -> Standing:
         runs = self._runs.get(connection.session)

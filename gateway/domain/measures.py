@@ -78,6 +78,8 @@ class Measures:
     """Connects that brought a cursor or retry > 0."""
     takeovers: Counter[str] = field(default_factory=Counter)
     """supersede or replace."""
+    rebalanced: Counter[str] = field(default_factory=Counter)
+    """Clients asked to live elsewhere: asked, would_ask (a dry run), and what became of them: gone, back (here again)."""
     closes: Counter[str] = field(default_factory=Counter)
     """By reason, a closed set."""
     foreign_frames: int = 0

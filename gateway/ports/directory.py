@@ -1,5 +1,6 @@
 """Members, users, tickets, revocations: small records beside the sessions; and who a token is."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -55,6 +56,10 @@ class Directory(Protocol):
 
     async def gateways(self) -> list[GatewayRecord]:
         """All that live, those that drain too. One call for each: for people and rare events."""
+        ...
+
+    async def records(self, names: Sequence[GatewayId]) -> list[GatewayRecord]:
+        """Of those that live still. One call for each."""
         ...
 
     async def serving(self) -> list[GatewayId]:

@@ -17,6 +17,7 @@ from gateway.settings.exchange import (
     OutboxSettings,
 )
 from gateway.settings.hooks import HookSettings, HooksSettings
+from gateway.settings.rebalance import RebalanceSettings
 from gateway.settings.redis import RedisSettings, hidden_url
 from gateway.settings.runs import RunSettings
 from gateway.settings.segments import SegmentSettings
@@ -40,6 +41,7 @@ class Settings(Topic):
     bus: BusSettings = BusSettings()
     members: MemberSettings = MemberSettings()
     drain: DrainSettings = DrainSettings()
+    rebalance: RebalanceSettings = RebalanceSettings()
     webhooks: WebhookSettings = WebhookSettings()
     readiness: ReadinessSettings = ReadinessSettings()
     log: LogSettings = LogSettings()
@@ -85,6 +87,7 @@ __all__ = [
     "OrderSettings",
     "OutboxSettings",
     "ReadinessSettings",
+    "RebalanceSettings",
     "Receiver",
     "RedisSettings",
     "RetentionSettings",

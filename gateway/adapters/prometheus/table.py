@@ -65,6 +65,7 @@ _CLOSES = (
     "lost",
     "moved",
     "protocol",
+    "rebalance",
     "revoked",
     "route_lost",
     "session_is_gone",
@@ -117,6 +118,13 @@ METRICS: tuple[Metric, ...] = (
         ("history", "unchanged", "poll", OTHER),
     ),
     _counter("reconnects", "Connects that brought a cursor or a retry count.", "reconnects"),
+    _counter(
+        "rebalanced",
+        "Clients asked to live elsewhere because too many are here; would_ask: in a dry run; gone, back: a minute later.",
+        "rebalanced",
+        "what",
+        ("asked", "would_ask", "gone", "back"),
+    ),
     _counter("closes", "Ended connections by reason.", "closes", "reason", _CLOSES),
     _counter(
         "takeovers",

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from gateway.adapters.redis_store.keys import GATEWAYS, SERVING, gateway_key, revoked_key, ticket_key, user_key
@@ -44,7 +45,9 @@ class RedisDirectory:
         return [GatewayId(name) for name in await self._members(SERVING)]
 
     async def gateways(self) -> list[GatewayRecord]:
-        names = await self._members(GATEWAYS)
+        return await self.records([GatewayId(name) for name in await self._members(GATEWAYS)])
+
+    async def records(self, names: Sequence[GatewayId]) -> list[GatewayRecord]:
         texts = await asyncio.gather(*[self._client.call("GET", gateway_key(name)) for name in names])
         return [_read_record(text) for text in texts if text is not None]
 
