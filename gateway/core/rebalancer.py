@@ -99,8 +99,9 @@ class Rebalancer:
         others = await self._others()
         if others is None:
             return
+        here = sum(connection.is_open for connection in self._hub.connections)
         leaving = sum(asked.connection.is_open for asked in self._leaving)
-        count = self._rebalance.step(now, len(self._hub.connections), others, leaving)
+        count = self._rebalance.step(now, here, others, leaving)
         chosen = await self._choose(count, now) if count else []
         if not chosen:
             return
@@ -139,7 +140,7 @@ class Rebalancer:
         if len(names) > SAMPLED_GATEWAYS:
             names = self._rng.sample(names, SAMPLED_GATEWAYS)
         try:
-            records = await self._directory.records(names)
+            records = await self._directory.records_of(names)
         except StoreUnavailable:
             return None
         return [record.connections for record in records if record.is_serving]

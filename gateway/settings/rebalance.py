@@ -11,7 +11,7 @@ class RebalanceSettings(Topic):
     """A gateway well above the mean asks idle clients to move, slowly."""
 
     mode: Literal["off", "dry-run", "on"] = "on"
-    """`dry-run` only counts and logs. Moves that lead back, by a balancer that hashes sessions, are noticed and stopped."""
+    """`dry-run` only counts and logs. Moves that lead back, where a balancer hashes sessions, are noticed and end."""
     start_above: float = Field(0.3, gt=0)
     """Share above the mean of all gateways at which it begins; must hold for patience_seconds."""
     within: float = Field(0.15, ge=0)

@@ -120,7 +120,7 @@ METRICS: tuple[Metric, ...] = (
     _counter("reconnects", "Connects that brought a cursor or a retry count.", "reconnects"),
     _counter(
         "rebalanced",
-        "Clients asked to live elsewhere because too many are here; would_ask: in a dry run; gone, back: a minute later.",
+        "Clients asked to live elsewhere as too many are here; would_ask: in a dry run; gone, back: a minute later.",
         "rebalanced",
         "what",
         ("asked", "would_ask", "gone", "back"),

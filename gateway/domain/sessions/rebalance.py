@@ -13,13 +13,16 @@ from typing import Final
 MINUTE_SECONDS: Final = 60.0
 STEPS_A_MINUTE: Final = 12
 """The budget of a minute is spent in so many parts, not at its beginning."""
+AIM_SHARE: Final = 0.5
+"""It goes on to the middle of `within`, because some of those on their way come back."""
 LEAST_EXCESS: Final = 10
 """Connections above the mean, below which a share above it means nothing."""
 JUDGED_AFTER_SECONDS: Final = 60.0
 """Whoever was asked to leave is back by then, or lives elsewhere."""
-LEAST_JUDGED: Final = 10
-FUTILE_SHARE: Final = 0.5
-"""So many of those asked to leave came back here: the balancer in front sends them by a hash, and moves are useless."""
+LEAST_JUDGED: Final = 20
+FUTILE_SHARE: Final = 0.8
+"""So many of those asked came back here: the balancer in front goes by a hash, and moves are useless. Chance brings half
+of them back where there are two gateways."""
 FUTILE_REST_SECONDS: Final = 600.0
 
 
@@ -50,14 +53,14 @@ class Rebalance:
     def step(self, now: float, own: int, others: Sequence[int], leaving: int = 0) -> int:
         """How many may be asked to leave now. `own` still has the `leaving`, who were asked and are not gone yet.
 
-        Never more than would bring it to the border of `within`, never more than the budget of the running minute.
+        Never more than would bring it well within `within`, never more than the budget of the running minute.
         """
         stays = own - leaving
         mean = (stays + leaving + sum(others)) / (1 + len(others))
         if not others or now < self._rests_until:
             self._stop()
             return 0
-        excess = floor(stays - mean * (1 + self._rules.within))
+        excess = floor(stays - mean * (1 + self._rules.within * AIM_SHARE))
         if not self.is_shedding:
             self._look_for_a_start(now, stays, mean)
         elif excess <= 0:
