@@ -21,7 +21,7 @@ from gateway.domain.wire.bus import HeadNotice
 from gateway.domain.wire.frames import MARK_AFTER_SEQ, belongs, timestamp_of
 from gateway.domain.wire.ids import ConnectionId, GatewayId, SessionRef
 from gateway.domain.wire.ws_frames import encode_text
-from gateway.ports import Clock, LogStore, RunStore
+from gateway.ports import Clock, LogStore, RunStore, StoreUnavailable
 from gateway.settings import LimitSettings, LivenessSettings
 
 HEADS_A_CALL = 100
@@ -192,13 +192,16 @@ class Hub:
             if any(c.is_live and (c.line != line or c.sent_seq < head) for c in session.connections):
                 self._repair.start(session, cause)
 
-    async def compare(self, sessions: Sequence[LocalSession], cause: str) -> None:
-        """Read the heads of these sessions and repair what is behind. Raises StoreUnavailable."""
+    async def compare(self, sessions: Sequence[LocalSession], cause: str) -> dict[LocalSession, str]:
+        """Read the heads of these sessions and repair what is behind. Returns those not heard of, and why."""
+        failed: dict[LocalSession, str] = {}
         for first in range(0, len(sessions), HEADS_A_CALL):
             some = sessions[first : first + HEADS_A_CALL]
             heads = await self._store.heads([session.ref for session in some])
-            for session, (line, head, is_stale) in zip(some, heads, strict=True):
-                if line is None or is_stale:
+            for session, answer in zip(some, heads, strict=True):
+                if isinstance(answer, StoreUnavailable):
+                    failed[session] = answer.reason
+                elif answer.line is None or answer.is_stale:
                     self._measures.checks[cause] += 1
                     self._repair.reclaim(session)
                 else:
@@ -207,3 +210,4 @@ class Hub:
 
 
 __all__ = ["Hub"]
+        return failed

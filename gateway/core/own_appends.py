@@ -27,6 +27,7 @@ from gateway.ports import (
     Moved,
     Order,
     ProducerRef,
+    StoreUnavailable,
 )
 
 log = structlog.get_logger()
@@ -154,6 +155,8 @@ class OwnAppends:
 
     async def _read_line(self, session: SessionRef) -> Line | None:
         head = (await self._store.heads([session]))[0]
+        if isinstance(head, StoreUnavailable):
+            raise head
         return None if head.is_stale else head.line
 
 

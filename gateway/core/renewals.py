@@ -45,7 +45,10 @@ class Renewals:
         self._slice = 0
         self._hurried = asyncio.Event()
         self._slices_in_a_hurry = 0
-        self._has_failed = False
+        self._failed: set[bytes] = set()
+        """Sessions whose last renewal was not answered."""
+        self._all_failed = False
+        """So were all of the pass that failed last: then any answer is good news."""
 
     async def run(self) -> None:
         due = self._clock()
@@ -84,19 +87,32 @@ class Renewals:
             RenewRequest(session.ref, self._gateway, tuple(connection.as_renewal() for connection in connections))
             for session, connections in asked
         ]
-        try:
-            answers = await self._store.renew(requests)
-        except StoreUnavailable as exc:
-            if not self._has_failed:
-                self._has_failed = True
-                log.warning("renewal_failed", reason=exc.reason)
-            return
-        if self._has_failed:
-            self._has_failed = False
+        answers = await self._store.renew(requests)
+        self._judge(requests, answers)
+        for (session, connections), request, answer in zip(asked, requests, answers, strict=True):
+            if not isinstance(answer, StoreUnavailable):
+                self._apply(session, connections, request, answer)
+
+    def _judge(self, requests: Sequence[RenewRequest], answers: Sequence[Renewed | StoreUnavailable]) -> None:
+        """Told once when something fails, hurried when it works again; in a cluster some sessions may fail alone."""
+        failed = {
+            request.session.key: answer.reason
+            for request, answer in zip(requests, answers, strict=True)
+            if isinstance(answer, StoreUnavailable)
+        }
+        if failed and not self._failed:
+            log.warning("renewal_failed", reason=next(iter(failed.values())))
+        all_failed = len(failed) == len(requests)
+        is_better = not failed and (
+            self._all_failed or any(request.session.key in self._failed for request in requests)
+        )
+        if self._failed and is_better:
+            self._failed.clear()
             log.info("renewal_works_again")
             self.hurry()
-        for (session, connections), request, answer in zip(asked, requests, answers, strict=True):
-            self._apply(session, connections, request, answer)
+        if failed:
+            self._failed = (self._failed & self._hub.sessions.keys()) | failed.keys()
+            self._all_failed = all_failed
 
     def _apply(
         self, session: LocalSession, connections: list[Connection], request: RenewRequest, answer: Renewed

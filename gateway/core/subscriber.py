@@ -13,12 +13,13 @@ import structlog
 
 from gateway.core.connection import Connection
 from gateway.core.hub import Hub
+from gateway.core.local_session import LocalSession
 from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures
 from gateway.domain.wire.bus import BusKind, decode_fields, decode_heads, encode_fields
 from gateway.domain.wire.close_codes import CloseCode
 from gateway.domain.wire.ids import ConnectionId, GatewayId, Tenant
-from gateway.ports import Bus, StoreUnavailable
+from gateway.ports import Bus
 from gateway.settings import BusSettings
 
 log = structlog.get_logger()
@@ -139,17 +140,22 @@ class Subscriber:
 
     async def _compare(self) -> None:
         """Again and again while the subscription is down; the last pass begins after it is confirmed, and is whole."""
+        failed: dict[LocalSession, str] = {}
+        whole_for = 0
         try:
             while True:
                 subscriptions, is_last = self._subscriptions, self.is_up
+                # In a cluster the sessions of one server may fail for long: the others have been compared.
+                is_rest = bool(failed) and is_last and whole_for == subscriptions
+                wanted = [s for s in failed if s.connections] if is_rest else list(self._hub.sessions.values())
                 self._changed.clear()
-                try:
-                    await self._hub.compare(list(self._hub.sessions.values()), "subscribed" if is_last else "down")
-                except StoreUnavailable as exc:
-                    log.info("compare_failed", reason=exc.reason)
-                else:
-                    if is_last and subscriptions == self._subscriptions and self.is_up:
+                failed = await self._hub.compare(wanted, "subscribed" if is_last else "down")
+                if failed:
+                    log.info("compare_failed", sessions=len(failed), reason=next(iter(failed.values())))
+                if is_last and subscriptions == self._subscriptions and self.is_up:
+                    if not failed:
                         return
+                    whole_for = subscriptions
                 await self._next_turn()
         finally:
             self._is_comparing = False

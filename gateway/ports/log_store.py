@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from gateway.domain.wire.ids import ClientId, ConnectionId, GatewayId, ProducerName, SessionRef, UserId
+from gateway.ports.failure import StoreUnavailable
 from gateway.ports.log import AppendOutcome, AppendRefused, AppendRequest, Page, Registered
 from gateway.ports.routes import ClaimOutcome, ClaimRequest, HeadInfo, RenewClient, Renewed, RenewRequest, SessionInfo
 
@@ -34,8 +35,8 @@ class LogStore(Protocol):
         nor the `previous` of the next one."""
         ...
 
-    async def renew(self, requests: Sequence[RenewRequest]) -> list[Renewed]:
-        """One pipelined pass. Pending acked cursors are stored."""
+    async def renew(self, requests: Sequence[RenewRequest]) -> Sequence[Renewed | StoreUnavailable]:
+        """One pipelined pass, each by itself. Pending acked cursors are stored."""
         ...
 
     async def release(self, session: SessionRef, gateway: GatewayId, client: RenewClient, *, was_live: bool) -> None:
@@ -48,7 +49,9 @@ class LogStore(Protocol):
         """Entries above `after_seq` of the current line. None: no meta."""
         ...
 
-    async def heads(self, sessions: Sequence[SessionRef]) -> list[HeadInfo]: ...
+    async def heads(self, sessions: Sequence[SessionRef]) -> Sequence[HeadInfo | StoreUnavailable]:
+        """One pipelined pass, each by itself."""
+        ...
 
     async def info(self, session: SessionRef) -> SessionInfo | None: ...
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from gateway.adapters.resp import Reply
+from gateway.ports import StoreUnavailable
 
 
 async def all_answers(calls: "Sequence[asyncio.Future[Reply]]") -> list[Reply]:
@@ -13,3 +14,13 @@ async def all_answers(calls: "Sequence[asyncio.Future[Reply]]") -> list[Reply]:
         if isinstance(answer, BaseException):
             raise answer
     return list(given)
+
+
+async def each_answer(calls: "Sequence[asyncio.Future[Reply]]") -> "list[Reply | StoreUnavailable]":
+    """Every answer, or why there is none: in a cluster one server may be away and the others not."""
+    given: list[Reply | StoreUnavailable] = []
+    for answer in await asyncio.gather(*calls, return_exceptions=True):
+        if isinstance(answer, BaseException) and not isinstance(answer, StoreUnavailable):
+            raise answer
+        given.append(answer)
+    return given

@@ -4,7 +4,7 @@ from typing import Final
 from zlib import crc32
 
 from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
-from gateway.adapters.resp import Client
+from gateway.adapters.resp import Router
 from gateway.domain.wire.ids import SessionKey, SessionRef
 from gateway.ports import DUE_SHARDS, Due
 
@@ -15,7 +15,7 @@ INDEX_MS: Final = 86_400_000
 class RedisDeadlines:
     """Remembers nothing: an index that was lost with its server is written again by the next note."""
 
-    def __init__(self, client: Client, scripts: ExchangeScripts) -> None:
+    def __init__(self, client: Router, scripts: ExchangeScripts) -> None:
         self._client = client
         self._scripts = scripts
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from gateway.adapters.redis_store import answers
 from gateway.adapters.redis_store.keys import SessionKeys
-from gateway.adapters.resp import Client, Reply, Script
+from gateway.adapters.resp import Endpoint, Reply, Router, Script
 from gateway.domain.wire.ids import UserId
 from gateway.ports import StoreUnavailable
 
@@ -22,31 +22,31 @@ def nonces() -> str:
 
 
 async def enter(
-    client: Client, script: Script, keys: SessionKeys, owner: UserId | None, *, may_make: bool
+    endpoint: Endpoint, script: Script, keys: SessionKeys, owner: UserId | None, *, may_make: bool
 ) -> answers.Entered:
     """Makes the session when it is missing and may be made; opens a fork when another server goes on."""
-    arguments = [client.incarnation, nonces(), owner or "", "1" if may_make else "", ""]
-    entered = answers.read_entered(await client.evaluate(script, keys.of_log, arguments, repeats=True))
+    arguments = [endpoint.incarnation, nonces(), owner or "", "1" if may_make else "", ""]
+    entered = answers.read_entered(await endpoint.evaluate(script, keys.of_log, arguments, repeats=True))
     if entered.server:
-        client.incarnation = entered.server.decode()
+        endpoint.incarnation = entered.server.decode()
     return entered
 
 
 async def entering(
-    call: Callable[[str], Awaitable[Reply]],
-    client: Client,
+    call: Callable[[Endpoint], Awaitable[Reply]],
+    router: Router,
     script: Script,
     keys: SessionKeys,
     owner: UserId | None,
     *,
     may_make: bool,
 ) -> tuple[Reply, bytes]:
-    """What `call(incarnation)` answers, and `live`; or None and why it cannot be called: `missing`, `deleted`."""
+    """What `call(endpoint)` answers, and `live`; or None and why it cannot be called: `missing`, `deleted`."""
     for _ in range(ATTEMPTS):
-        answer = await call(client.incarnation)
+        answer = await call(router.of(keys.meta))
         if answer not in (b"m", [b"m"]):
             return answer, b"live"
-        entered = await enter(client, script, keys, owner, may_make=may_make)
+        entered = await enter(router.of(keys.meta), script, keys, owner, may_make=may_make)
         if entered.state != b"live":
             return None, entered.state
     raise StoreUnavailable("the session comes and goes", outcome_unknown=False)

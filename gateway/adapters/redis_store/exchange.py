@@ -10,7 +10,7 @@ from gateway.adapters.redis_store.entering import entering
 from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
 from gateway.adapters.redis_store.keys import SessionKeys, session_keys
 from gateway.adapters.redis_store.scripts import StoreScripts
-from gateway.adapters.resp import Client, Reply, Script
+from gateway.adapters.resp import Reply, Router, Script
 from gateway.domain.wire.frames import encode_json, payload_head
 from gateway.domain.wire.ids import GatewayId, SessionRef, UserId
 from gateway.ports import (
@@ -37,7 +37,7 @@ Argument = bytes | str | int
 class RedisExchange:
     """One per gateway."""
 
-    def __init__(self, client: Client, scripts: ExchangeScripts, log_scripts: StoreScripts) -> None:
+    def __init__(self, client: Router, scripts: ExchangeScripts, log_scripts: StoreScripts) -> None:
         self._client = client
         self._scripts = scripts
         self._enter = log_scripts.enter
@@ -152,10 +152,10 @@ class RedisExchange:
         may_make: bool,
     ) -> tuple[Reply, bytes]:
         """The script's answer and `live`, or None and why there is no session to write to."""
-        client, rest = self._client, (payload_head(session.session), *arguments)
+        rest = (payload_head(session.session), *arguments)
         return await entering(
-            lambda incarnation: client.evaluate(script, keys, (incarnation, *rest), repeats=True),
-            client,
+            lambda endpoint: endpoint.evaluate(script, keys, (endpoint.incarnation, *rest), repeats=True),
+            self._client,
             self._enter,
             session_keys(session),
             owner,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gateway.adapters.redis_store.all_answers import all_answers
 from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
-from gateway.adapters.resp import Client, Reply, Script
+from gateway.adapters.resp import Reply, Router, Script
 from gateway.domain.wire.ids import GatewayId, Tenant, encode_part
 from gateway.ports import InboxItem, InboxLag
 
@@ -24,7 +24,7 @@ class _Keys(NamedTuple):
 class RedisInbox:
     """`shards` is the same in all gateways of an installation."""
 
-    def __init__(self, client: Client, scripts: ExchangeScripts, *, shards: int) -> None:
+    def __init__(self, client: Router, scripts: ExchangeScripts, *, shards: int) -> None:
         self._client = client
         self._scripts = scripts
         self._shards = shards

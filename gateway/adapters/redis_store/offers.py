@@ -8,7 +8,7 @@ from gateway.adapters.redis_store.exchange_answers import read_offer
 from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
 from gateway.adapters.redis_store.keys import session_keys
 from gateway.adapters.redis_store.scripts import StoreScripts
-from gateway.adapters.resp import Client
+from gateway.adapters.resp import Router
 from gateway.domain.wire.frames import payload_head
 from gateway.ports import AppendOutcome, AppendRefusal, AppendRefused, AppendRequest, Order
 
@@ -20,7 +20,7 @@ Argument = bytes | str | int
 class Offers:
     """One per gateway, on the connection of its appends."""
 
-    def __init__(self, client: Client, scripts: ExchangeScripts, log_scripts: StoreScripts) -> None:
+    def __init__(self, client: Router, scripts: ExchangeScripts, log_scripts: StoreScripts) -> None:
         self._client = client
         self._script = scripts.offer
         self._enter = log_scripts.enter
@@ -46,11 +46,11 @@ class Offers:
             for item in request.items:
                 counted = f"{item.cls}+{item.tail_bytes}" if item.counts_text else item.cls
                 arguments += (counted, item.run, item.text_bytes, item.body)
-        keys, client = session_keys(request.session), self._client
+        keys = session_keys(request.session)
         wanted = (keys.meta, keys.log, keys.gws, keys.clients, keys.seen, keys.kept, keys.pending)
         answer, state = await entering(
-            lambda incarnation: client.evaluate(self._script, wanted, (incarnation, *arguments), repeats=False),
-            client,
+            lambda endpoint: endpoint.evaluate(self._script, wanted, (endpoint.incarnation, *arguments), repeats=False),
+            self._client,
             self._enter,
             keys,
             request.owner,

@@ -11,7 +11,7 @@ from gateway.adapters.redis_store.entering import ATTEMPTS, enter, entering
 from gateway.adapters.redis_store.keys import session_keys, text_keys
 from gateway.adapters.redis_store.run_texts import Life, Places, border, unescape, whole_part
 from gateway.adapters.redis_store.scripts import StoreScripts
-from gateway.adapters.resp import Client, Reply, Script
+from gateway.adapters.resp import Reply, Router, Script
 from gateway.domain.wire.cursor import Line
 from gateway.domain.wire.frames import payload_head
 from gateway.domain.wire.ids import RunId, SessionRef
@@ -42,7 +42,7 @@ class RedisRunStore:
     `stop_run` is one of the scripts of the exchange, because it writes to the outbox too.
     """
 
-    def __init__(self, appends: Client, reads: Client, scripts: StoreScripts, stop_run: Script) -> None:
+    def __init__(self, appends: Router, reads: Router, scripts: StoreScripts, stop_run: Script) -> None:
         self._appends = appends
         self._reads = reads
         self._scripts = scripts
@@ -61,15 +61,14 @@ class RedisRunStore:
             "" if request.due_ms is None else request.due_ms,
             request.owner or "",
         ]
-        client = self._appends
         answer, state = await entering(
-            lambda incarnation: client.evaluate(
+            lambda endpoint: endpoint.evaluate(
                 self._scripts.open_run,
                 (keys.meta, keys.log, keys.gws, keys.clients),
-                [incarnation, *arguments],
+                [endpoint.incarnation, *arguments],
                 repeats=False,
             ),
-            client,
+            self._appends,
             self._scripts.enter,
             keys,
             request.owner,
@@ -109,15 +108,14 @@ class RedisRunStore:
             request.item,
             "" if request.due_ms is None else request.due_ms,
         ]
-        client = self._appends
         answer, state = await entering(
-            lambda incarnation: client.evaluate(
+            lambda endpoint: endpoint.evaluate(
                 self._stop_run,
                 (keys.meta, keys.log, keys.gws, keys.clients, keys.kept, keys.outbox, keys.routes),
-                [incarnation, *arguments],
+                [endpoint.incarnation, *arguments],
                 repeats=False,
             ),
-            client,
+            self._appends,
             self._scripts.enter,
             keys,
             None,
@@ -169,11 +167,11 @@ class RedisRunStore:
     ) -> Reply:
         """What it answers once meta names the server that answers."""
         for _ in range(ATTEMPTS):
-            client = self._reads
-            answer = await client.evaluate(script, keys, [client.incarnation, *arguments], repeats=True)
+            endpoint = self._reads.of(keys[0])
+            answer = await endpoint.evaluate(script, keys, [endpoint.incarnation, *arguments], repeats=True)
             if answer[0] != b"s":
                 return answer
-            await enter(client, self._scripts.enter, session_keys(session), None, may_make=False)
+            await enter(self._reads.of(keys[0]), self._scripts.enter, session_keys(session), None, may_make=False)
         raise StoreUnavailable("the session moves between servers", outcome_unknown=False)
 
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.adapters.redis_store import answers
-from gateway.adapters.redis_store.all_answers import all_answers
+from gateway.adapters.redis_store.all_answers import each_answer
 from gateway.adapters.redis_store.keys import SessionKeys, session_keys, text_keys
 from gateway.adapters.redis_store.offers import Offers
 from gateway.adapters.redis_store.scripts import StoreScripts
-from gateway.adapters.resp import Client
+from gateway.adapters.resp import Endpoint, Router
 from gateway.domain.wire.frames import payload_head
 from gateway.domain.wire.ids import ClientId, ConnectionId, GatewayId, ProducerName, SessionRef, UserId
 from gateway.ports import (
@@ -51,8 +51,8 @@ class RedisStore:
 
     def __init__(
         self,
-        appends: Client,
-        reads: Client,
+        appends: Router,
+        reads: Router,
         scripts: StoreScripts,
         *,
         replay_page_bytes: int,
@@ -90,13 +90,13 @@ class RedisStore:
         arguments = [f"p:{name}", epoch, request.first_number, options, *extra, *messages]
         wanted = (*keys.of_append, *_text_keys(request))
         for _ in range(_ATTEMPTS):
-            client = self._appends
-            answer = await client.evaluate(
-                self._scripts.append, wanted, [client.incarnation, *arguments], repeats=False
+            endpoint = self._appends.of(keys.meta)
+            answer = await endpoint.evaluate(
+                self._scripts.append, wanted, [endpoint.incarnation, *arguments], repeats=False
             )
             if answer != b"m":
                 return answers.read_append(answer, len(request.items))
-            entered = await self._enter(client, keys, request.owner, may_make=registers)
+            entered = await self._enter(self._appends, keys, request.owner, may_make=registers)
             if entered.state == b"deleted":
                 return AppendRefused(AppendRefusal.GONE)
             if entered.state == b"missing":
@@ -113,32 +113,37 @@ class RedisStore:
         return Registered(entered.producer_epoch, entered.line)
 
     async def _enter(
-        self, client: Client, keys: SessionKeys, owner: UserId | None, *, may_make: bool, producer: str = ""
+        self, router: Router, keys: SessionKeys, owner: UserId | None, *, may_make: bool, producer: str = ""
     ) -> answers.Entered:
-        arguments = [client.incarnation, self._nonces(), owner or "", "1" if may_make else "", producer]
-        entered = answers.read_entered(await client.evaluate(self._scripts.enter, keys.of_log, arguments, repeats=True))
-        _note(client, entered.server)
+        endpoint = router.of(keys.meta)
+        arguments = [endpoint.incarnation, self._nonces(), owner or "", "1" if may_make else "", producer]
+        answer = await endpoint.evaluate(self._scripts.enter, keys.of_log, arguments, repeats=True)
+        entered = answers.read_entered(answer)
+        _note(endpoint, entered.server)
         return entered
 
     async def page(self, session: SessionRef, after_seq: int, max_bytes: int) -> Page | None:
         """A log that another server wrote gets its fork first, so that the page's log shows what was lost."""
         keys = session_keys(session)
         for _ in range(_ATTEMPTS):
-            client = self._reads
-            arguments: list[Argument] = [client.incarnation, after_seq, max_bytes]
-            answer = await client.evaluate(self._scripts.page, (keys.meta, keys.log), arguments, repeats=True)
+            endpoint = self._reads.of(keys.meta)
+            arguments: list[Argument] = [endpoint.incarnation, after_seq, max_bytes]
+            answer = await endpoint.evaluate(self._scripts.page, (keys.meta, keys.log), arguments, repeats=True)
             if answer[0] != b"s":
                 return answers.read_page(answer)
-            await self._enter(client, keys, None, may_make=False)
+            await self._enter(self._reads, keys, None, may_make=False)
         raise StoreUnavailable("the session moves between servers", outcome_unknown=False)
 
-    async def heads(self, sessions: Sequence[SessionRef]) -> list[HeadInfo]:
-        client = self._reads
-        calls = [
-            client.evaluate(self._scripts.heads, (session_keys(session).meta,), [client.incarnation], repeats=True)
-            for session in sessions
+    async def heads(self, sessions: Sequence[SessionRef]) -> list[HeadInfo | StoreUnavailable]:
+        calls = []
+        for session in sessions:
+            meta = session_keys(session).meta
+            endpoint = self._reads.of(meta)
+            calls.append(endpoint.evaluate(self._scripts.heads, (meta,), [endpoint.incarnation], repeats=True))
+        return [
+            answer if isinstance(answer, StoreUnavailable) else answers.read_head(answer)
+            for answer in await each_answer(calls)
         ]
-        return [answers.read_head(answer) for answer in await all_answers(calls)]
 
     async def info(self, session: SessionRef) -> SessionInfo | None:
         keys = session_keys(session)
@@ -153,10 +158,11 @@ class RedisStore:
     # ---- routes ----
 
     async def claim(self, request: ClaimRequest) -> ClaimOutcome:
-        client, cursor = self._reads, request.cursor
+        keys, cursor = session_keys(request.session), request.cursor
+        endpoint = self._reads.of(keys.meta)
         seq = cursor.seq if cursor is not None else request.bare_seq
         arguments: list[Argument] = [
-            client.incarnation,
+            endpoint.incarnation,
             self._nonces(),
             request.gateway,
             request.connection,
@@ -172,9 +178,9 @@ class RedisStore:
             request.retry_count,
             self._page_bytes,
         ]
-        answer = await client.evaluate(self._scripts.claim, session_keys(request.session), arguments, repeats=True)
+        answer = await endpoint.evaluate(self._scripts.claim, keys, arguments, repeats=True)
         outcome, server = answers.read_claim(answer)
-        _note(client, server)
+        _note(endpoint, server)
         return outcome
 
     async def settle(self, session: SessionRef, client: ClientId, connection: ConnectionId, generation: int) -> bool:
@@ -184,20 +190,24 @@ class RedisStore:
         )
         return bool(answer)
 
-    async def renew(self, requests: Sequence[RenewRequest]) -> list[Renewed]:
-        client = self._appends
-        calls = []
+    async def renew(self, requests: Sequence[RenewRequest]) -> list[Renewed | StoreUnavailable]:
+        calls, endpoints = [], []
         for request in requests:
             keys = session_keys(request.session)
-            arguments: list[Argument] = [client.incarnation, self._nonces(), request.gateway]
+            endpoint = self._appends.of(keys.meta)
+            endpoints.append(endpoint)
+            arguments: list[Argument] = [endpoint.incarnation, self._nonces(), request.gateway]
             for known in request.clients:
                 arguments += (known.client, known.connection, known.generation, known.line, _acked(known))
             wanted = (keys.meta, keys.clients, keys.routes, keys.gws)
-            calls.append(client.evaluate(self._scripts.renew, wanted, arguments, repeats=True))
-        results = []
-        for request, answer in zip(requests, await all_answers(calls), strict=True):
+            calls.append(endpoint.evaluate(self._scripts.renew, wanted, arguments, repeats=True))
+        results: list[Renewed | StoreUnavailable] = []
+        for request, endpoint, answer in zip(requests, endpoints, await each_answer(calls), strict=True):
+            if isinstance(answer, StoreUnavailable):
+                results.append(answer)
+                continue
             renewed, server = answers.read_renewed(answer, [known.generation for known in request.clients])
-            _note(client, server)
+            _note(endpoint, server)
             results.append(renewed)
         return results
 
@@ -249,10 +259,10 @@ def _acked(client: RenewClient) -> Argument:
     return "" if client.acked_seq is None else client.acked_seq
 
 
-def _note(client: Client, server: bytes) -> None:
+def _note(endpoint: Endpoint, server: bytes) -> None:
     """The server says that it is another one than the call named."""
     if server:
-        client.incarnation = server.decode()
+        endpoint.incarnation = server.decode()
 
 
 __all__ = ["RedisStore"]

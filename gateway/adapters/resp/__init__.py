@@ -6,9 +6,21 @@ Used by adapters.redis_store and, for its lifetime, by gateway.app.
 
 from gateway.adapters.resp.address import Address
 from gateway.adapters.resp.client import Client
+from gateway.adapters.resp.endpoint import Endpoint, Router
 from gateway.adapters.resp.replies import Reply, ReplyError
 from gateway.adapters.resp.scripts import Script
 from gateway.adapters.resp.sentinel_watch import SentinelWatch
 from gateway.adapters.resp.subscription import Subscription, channel_of
 
-__all__ = ["Address", "Client", "Reply", "ReplyError", "Script", "SentinelWatch", "Subscription", "channel_of"]
+__all__ = [
+    "Address",
+    "Client",
+    "Endpoint",
+    "Reply",
+    "ReplyError",
+    "Router",
+    "Script",
+    "SentinelWatch",
+    "Subscription",
+    "channel_of",
+]

@@ -7,6 +7,7 @@ R25). Called by adapters.redis_store; the owner of tasks starts `run`.
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Sequence
+from typing import Self
 
 import structlog
 
@@ -61,6 +62,14 @@ class Client(Calls):
         self._was_up = False
         self._is_reloading = False
         self._told_reason = ""
+
+    def of(self, _key: bytes) -> Self:
+        """One server has every key (endpoint.Router)."""
+        return self
+
+    def publish(self, channel: bytes, message: bytes) -> None:
+        """Fire and forget; dropped while not connected."""
+        self.post(b"PUBLISH", channel, message)
 
     def evaluate(
         self, script: Script, keys: Sequence[Argument], args: Iterable[Argument], *, repeats: bool

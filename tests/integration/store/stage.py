@@ -5,7 +5,7 @@ import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 import redis
 
@@ -36,12 +36,24 @@ from gateway.ports import (
     RenewClient,
     RenewRequest,
     RenewResult,
+    StoreUnavailable,
 )
 from gateway.settings import LimitSettings, RedisSettings, RetentionSettings, RouteSettings, RunSettings
 
 REDIS = RedisSettings(call_timeout_seconds=2, ping_interval_seconds=0.1, backoff_min_ms=1, backoff_max_ms=20)
 OWN = ProducerRef(ProducerName("~0123456789abcdef"), 1, registers=True)
 _idents = count(1)
+_T = TypeVar("_T")
+
+
+def answered(results: "Sequence[_T | StoreUnavailable]") -> list[_T]:
+    """Of a pass in which nothing may fail."""
+    found: list[_T] = []
+    for result in results:
+        if isinstance(result, StoreUnavailable):
+            raise result
+        found.append(result)
+    return found
 
 
 def data(text: str = "x") -> Item:
@@ -137,7 +149,7 @@ class Stage:
         return RenewClient(ClientId(client), ConnectionId(connection), claimed.generation, claimed.log.line, acked)
 
     async def renew(self, *clients: RenewClient, gateway: str = "gw-a") -> tuple[RenewResult, ...]:
-        [renewed] = await self.store.renew([RenewRequest(self.ref, GatewayId(gateway), clients)])
+        [renewed] = answered(await self.store.renew([RenewRequest(self.ref, GatewayId(gateway), clients)]))
         return renewed.results
 
     async def release(self, client: RenewClient, gateway: str = "gw-a", *, was_live: bool = True) -> None:

@@ -7,7 +7,7 @@ import pytest
 from gateway.domain.wire.cursor import Line
 from gateway.domain.wire.ids import ConnectionId, GatewayId
 from gateway.ports import Renewal, RenewRequest, RenewResult
-from tests.integration.store.stage import Ears, Stage, data
+from tests.integration.store.stage import Ears, Stage, answered, data
 
 OLD = ConnectionId("c1")
 
@@ -17,7 +17,9 @@ async def test_a_renewal_keeps_the_lease_and_says_where_the_log_is(stage: Stage)
     claimed = await stage.claimed()
     stage.pass_time(50_000)
 
-    [renewed] = await stage.store.renew([RenewRequest(stage.ref, GatewayId("gw-a"), (stage.renew_client(claimed),))])
+    [renewed] = answered(
+        await stage.store.renew([RenewRequest(stage.ref, GatewayId("gw-a"), (stage.renew_client(claimed),))])
+    )
 
     assert (renewed.line, renewed.head) == (claimed.log.line, 3)
     assert renewed.results == (RenewResult(Renewal.OK, claimed.generation),)
@@ -33,11 +35,11 @@ async def test_a_pass_answers_for_each_client_of_each_session(stage: Stage) -> N
     one, two, three = await stage.claimed(), await stage.claimed("c2", "laptop"), await other.claimed()
     await stage.release(stage.renew_client(two, "c2", "laptop"))
 
-    first, second, third = await stage.store.renew([
+    first, second, third = answered(await stage.store.renew([
         RenewRequest(stage.ref, GatewayId("gw-a"), (stage.renew_client(two, "c2", "laptop"), stage.renew_client(one))),
         RenewRequest(other.ref, GatewayId("gw-a"), (other.renew_client(three),)),
         RenewRequest(Stage(stage.client, stage.store._scripts, stage.admin).ref, GatewayId("gw-a"), ()),
-    ])  # fmt: skip
+    ]))  # fmt: skip
 
     assert [result.outcome for result in first.results] == [Renewal.LOST, Renewal.OK]
     assert [result.outcome for result in second.results] == [Renewal.OK]

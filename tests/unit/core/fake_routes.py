@@ -38,10 +38,10 @@ class FakeRoutes:
     def store(self) -> LogStore:
         return cast("LogStore", self)
 
-    async def renew(self, requests: Sequence[RenewRequest]) -> list[Renewed]:
+    async def renew(self, requests: Sequence[RenewRequest]) -> Sequence[Renewed | StoreUnavailable]:
         self.passes.append(tuple(requests))
         if self.is_down:
-            raise StoreUnavailable("down", outcome_unknown=True)
+            return [StoreUnavailable("down", outcome_unknown=True) for _ in requests]
         for request in requests:
             self.renewed_at.setdefault(request.session.session, []).append(self.clock())
         answers = [Renewed(self.line, self.head, tuple(map(self._renew, request.clients))) for request in requests]

@@ -246,8 +246,11 @@ class ReadLog:
         if connection == client.connection and client.generation in (0, generation):
             del self.routes[client.client]
 
-    async def heads(self, sessions: Sequence[SessionRef]) -> list[HeadInfo]:
-        self._fail()
+    async def heads(self, sessions: Sequence[SessionRef]) -> Sequence[HeadInfo | StoreUnavailable]:
+        try:
+            self._fail()
+        except StoreUnavailable as exc:
+            return [exc for _ in sessions]
         heads = [HeadInfo(self.log.line if self.exists else None, self.head, self.is_stale) for _ in sessions]
         if self.heads_gate is not None:
             await self.heads_gate.wait()
