@@ -205,7 +205,7 @@ class Hub:
                     self._measures.checks[cause] += 1
                     self._repair.reclaim(session)
                 else:
-                    self.on_heads((HeadNotice(session.key, line, head),), cause)
+                    self.on_heads((HeadNotice(session.key, answer.line, answer.head),), cause)
             await asyncio.sleep(0)
 
 
