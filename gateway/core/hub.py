@@ -207,7 +207,7 @@ class Hub:
                 else:
                     self.on_heads((HeadNotice(session.key, answer.line, answer.head),), cause)
             await asyncio.sleep(0)
+        return failed
 
 
 __all__ = ["Hub"]
-        return failed
