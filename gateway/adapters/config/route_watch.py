@@ -1,0 +1,77 @@
+"""Watches the route table's file (ports.RouteSource): edited in place, renamed over, or a ConfigMap's `..data` swapped.
+
+Asks the file system and needs no notices of it, so it works on every kind of volume.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from gateway.adapters.config.route_file import BadRoutes, load_route_file, parse_routes
+from gateway.domain.routing.book import RouteFile
+from gateway.ports.routing import RoutesRefused
+
+
+class _Signature(NamedTuple):
+    """Of the file that the path leads to through all its links."""
+
+    target: str
+    inode: int
+    mtime_ns: int
+    size_bytes: int
+
+
+class RouteFileWatch:
+    """`load` once, then `look` again and again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._taken: _Signature | None = None
+        """What was told last; None: the file was not there."""
+        self._seen: _Signature | None = None
+        self._is_changing = False
+        self._data = b""
+
+    def load(self) -> RouteFile:
+        """Raises BadRoutes: a gateway does not start with other routes than its operator means."""
+        self._taken = self._signature()
+        found = load_route_file(self._path)
+        self._data = self._path.read_bytes()
+        return found
+
+    def look(self) -> RouteFile | RoutesRefused | None:
+        """A change is taken when two looks saw the same: who writes in place is not read in the middle."""
+        signature = self._signature()
+        if signature == self._taken:
+            self._is_changing = False
+            return None
+        if not self._is_changing or signature != self._seen:
+            self._seen, self._is_changing = signature, True
+            return None
+        try:
+            data = self._path.read_bytes() if signature is not None else b""
+        except OSError:
+            return None  # gone between the two
+        if self._signature() != signature:
+            return None
+        self._taken, self._is_changing = signature, False
+        if signature is None:
+            self._data = b""
+            return RoutesRefused((f"{self._path}: is not there",))
+        if data == self._data:
+            return None
+        self._data = data
+        try:
+            return parse_routes(data, str(self._path))
+        except BadRoutes as exc:
+            return RoutesRefused(exc.details)
+
+    def _signature(self) -> _Signature | None:
+        try:
+            target = self._path.resolve(strict=True)
+            state = target.stat()
+        except OSError:
+            return None
+        return _Signature(str(target), state.st_ino, state.st_mtime_ns, state.st_size)
+
+
+__all__ = ["RouteFileWatch"]
