@@ -5,6 +5,7 @@ and no timer per connection. Measures the loop's lag on the way.
 """
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
 
@@ -13,6 +14,7 @@ from gateway.core.hub import Hub
 from gateway.core.visit import is_further_poll
 from gateway.domain.measures import Measures
 from gateway.domain.sessions.liveness import Due
+from gateway.domain.sessions.quality import Level
 from gateway.domain.wire.close_codes import CloseCode
 from gateway.ports import Clock
 from gateway.settings import AuthSettings, LivenessSettings
@@ -36,13 +38,16 @@ class Heartbeats:
         measures: Measures,
         clock: Clock,
         wall_clock: Clock,
+        on_look: Callable[[Connection, float], None] = lambda _, __: None,
     ) -> None:
+        """`on_look`: also looks at a connection, when it was not found dead (core/qualities.py)."""
         self._hub = hub
         self._settings = settings
         self._auth = auth
         self._measures = measures
         self._clock = clock
         self._wall_clock = wall_clock
+        self._on_look = on_look
         self._slots: tuple[list[Connection], ...] = ()
         self._tick = 0
         self.lag_seconds = 0.0
@@ -76,6 +81,7 @@ class Heartbeats:
             liveness = connection.liveness
             if (
                 checks_progress
+                or connection.quality.level is not Level.GOOD
                 or now >= liveness.ping_at
                 or connection.written_at - liveness.heard_at >= silence_seconds  # also while the answer is due
                 or (connection.expires_at is not None and noticed_from >= connection.expires_at)
@@ -112,6 +118,8 @@ class Heartbeats:
             connection.begin_close(CloseCode.UNRESPONSIVE, "stopped_reading")
         elif due is Due.PING:
             link.ping(liveness.next_nonce(now))
+        if connection.is_open:
+            self._on_look(connection, now)
 
     def _has_expired(self, connection: Connection, expires_at: float, now: float, wall: float) -> bool:
         """Tells the client once, a while before."""

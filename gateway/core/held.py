@@ -13,7 +13,8 @@ class HeldFrames:
         """(line, seq, encoded frame) as they came."""
         self.is_overflown = False
 
-    def hold(self, line: bytes, seq: int, text: bytes) -> None:
+    def hold(self, line: bytes, seq: int, text: bytes, raw: bytes) -> None:  # noqa: ARG002  core/tail.py keeps it
+        """`raw`: the bus message that `text` was made of."""
         if self.is_overflown:
             return
         self._bytes += len(text)
@@ -21,6 +22,11 @@ class HeldFrames:
             self.drop()
         else:
             self.frames.append((line, seq, text))
+
+    def keep(self, frames: list[tuple[bytes, int, bytes]]) -> None:
+        """The others were taken."""
+        self.frames = frames
+        self._bytes = sum(len(text) for _, _, text in frames)
 
     def drop(self) -> None:
         """What came, and what comes, is to be read from the log."""

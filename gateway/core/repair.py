@@ -37,11 +37,11 @@ class Repair:
         self._rng = rng
         self._reclaims = reclaims
 
-    def hold(self, session: LocalSession, line: bytes, seq: int, text: bytes, cause: str) -> None:
+    def hold(self, session: LocalSession, line: bytes, seq: int, text: bytes, raw: bytes, cause: str) -> None:
         """This frame does not follow for some connection: repair, and offer it again afterwards."""
         self.start(session, cause)
         if session.repair is not None:
-            session.repair.hold(line, seq, text)
+            session.repair.hold(line, seq, text, raw)
 
     def start(self, session: LocalSession, cause: str) -> None:
         """Read what is missing, unless a repair of this session is reading already."""
@@ -74,14 +74,17 @@ class Repair:
                     await pauses.wait()
                     continue
                 if page is None or any(
-                    c.line == line == page.log.line and page.log.head < seq for c, line, seq in known
+                    c.line == line == page.log.line and page.log.head + page.log.held < seq for c, line, seq in known
                 ):
                     self.reclaim(session)
                     return
                 self._apply(session, page, after_seq)
                 if self._release(session, held) and not _is_behind(session):
                     return
-                pauses = Pauses(self._rng)
+                if page.log.held and after_seq >= page.log.head:
+                    await pauses.wait()  # what is missing may not be seen yet
+                else:
+                    pauses = Pauses(self._rng)
         finally:
             session.repair = None
 

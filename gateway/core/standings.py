@@ -56,7 +56,7 @@ class Standings:
         runs = self._runs.get(connection.session)
         if runs is None or any(run.is_open for run in runs):
             return False
-        return connection.is_live and connection.sent_seq >= max((run.last_seq for run in runs), default=0)
+        return connection.is_current and connection.sent_seq >= max((run.last_seq for run in runs), default=0)
 
 
 __all__ = ["LOOK_SECONDS", "Standings"]

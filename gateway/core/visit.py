@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import msgspec
 
 from gateway.core.connection import Connection
+from gateway.core.qualities import note_round_trip
 from gateway.domain.exchange.control import KINDS, echo_of
 from gateway.domain.measures import Measures
 from gateway.domain.wire.connect import Channel
@@ -34,11 +35,20 @@ class Inputs(Protocol):
     async def by_socket(self, connection: Connection, number: Any, payload: Any) -> dict[str, Any]: ...
 
 
+class Media(Protocol):
+    """core/media/intake.py. Raises RelayError only."""
+
+    async def by_socket(self, connection: Connection, data: bytes) -> None: ...
+
+    def on_pong(self, connection: Connection, payload: bytes) -> None: ...
+
+
 class Speech(NamedTuple):
     """What a client can say beside acks and pings."""
 
     control: Control
     inputs: Inputs
+    media: Media | None = None
 
 
 class Host(Protocol):
@@ -119,9 +129,12 @@ class Visit:
         self._connection.liveness.heard(self._host.clock())
 
     def on_pong(self, payload: bytes) -> None:
-        rtt_seconds = self._connection.liveness.pong(payload, self._host.clock())
+        now = self._host.clock()
+        rtt_seconds = self._connection.liveness.pong(payload, now)
+        if rtt_seconds is None and self._connection.media is not None and self._host.speech.media is not None:
+            self._host.speech.media.on_pong(self._connection, payload)
         if rtt_seconds is not None:
-            self._host.measures.rtt_seconds.observe(rtt_seconds)
+            note_round_trip(self._connection, rtt_seconds, now)
 
     async def on_text(self, text: str) -> None:
         """One JSON message. A wrong one is answered, never closed for; a refused token closes."""
@@ -150,8 +163,15 @@ class Visit:
         except RelayError as exc:
             self._answer(refusal_payload(exc) | about | _details(exc))
 
-    def on_binary(self) -> None:
-        self._answer(refusal_payload(RelayError(ErrorCode.UNSUPPORTED, "binary messages are not supported")))
+    async def on_binary(self, data: bytes) -> None:
+        """One media frame (docs/media.md). A wrong one is answered, never closed for."""
+        media = self._host.speech.media
+        try:
+            if media is None:
+                raise RelayError(ErrorCode.UNSUPPORTED, "binary messages are not supported")
+            await media.by_socket(self._connection, data)
+        except RelayError as exc:
+            self._answer(refusal_payload(exc) | {"what": "media"})
 
     async def _renew(self, token: str) -> None:
         try:

@@ -60,6 +60,15 @@ class Liveness:
         self._waits_for_pong = False
         return now - self._pinged_at
 
+    @property
+    def waits_for_pong(self) -> bool:
+        """The newest ping has not been answered by its pong."""
+        return self._waits_for_pong
+
+    def silent_seconds(self, now: float) -> float:
+        """For so long nothing at all has come since the newest ping; 0 when something did."""
+        return now - self._pinged_at if self._waits_for_pong and self.heard_at <= self._pinged_at else 0.0
+
     def next_nonce(self, now: float) -> bytes:
         """The payload of the ping that is sent now."""
         self._nonce += 1

@@ -10,6 +10,8 @@ class State(StrEnum):
     """Registered in the hub; the claim or its replay is under way; live frames are held."""
     LIVE = "live"
     """Live frames are written as they come."""
+    COALESCING = "coalescing"
+    """Live on a poor network: its text is merged and written four times a second (core/coalescer.py)."""
     LAGGING = "lagging"
     """The client takes less than it is sent: nothing is queued, the log is read when there is room."""
     DRAINING = "draining"
@@ -24,6 +26,8 @@ class Step(StrEnum):
     ADMITTED = "admitted"
     CAUGHT_UP = "caught_up"
     FELL_BEHIND = "fell_behind"
+    SLOWED = "slowed"
+    RECOVERED = "recovered"
     CLOSES = "closes"
     ENDED = "ended"
 
@@ -38,6 +42,11 @@ _NEXT: dict[tuple[State, Step], State] = {
     (State.LIVE, Step.FELL_BEHIND): State.LAGGING,
     (State.LIVE, Step.CLOSES): State.DRAINING,
     (State.LIVE, Step.ENDED): State.CLOSED,
+    (State.LIVE, Step.SLOWED): State.COALESCING,
+    (State.COALESCING, Step.RECOVERED): State.LIVE,
+    (State.COALESCING, Step.FELL_BEHIND): State.LAGGING,
+    (State.COALESCING, Step.CLOSES): State.DRAINING,
+    (State.COALESCING, Step.ENDED): State.CLOSED,
     (State.LAGGING, Step.CAUGHT_UP): State.LIVE,
     (State.LAGGING, Step.CLOSES): State.DRAINING,
     (State.LAGGING, Step.ENDED): State.CLOSED,

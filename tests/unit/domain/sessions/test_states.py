@@ -9,6 +9,9 @@ LIFE = [
     (State.RECOVERING, Step.CAUGHT_UP, State.LIVE),
     (State.LIVE, Step.FELL_BEHIND, State.LAGGING),
     (State.LAGGING, Step.CAUGHT_UP, State.LIVE),
+    (State.LIVE, Step.SLOWED, State.COALESCING),
+    (State.COALESCING, Step.FELL_BEHIND, State.LAGGING),
+    (State.COALESCING, Step.RECOVERED, State.LIVE),
     (State.LIVE, Step.CLOSES, State.DRAINING),
     (State.DRAINING, Step.ENDED, State.CLOSED),
 ]
@@ -37,6 +40,8 @@ def test_nothing_follows_the_end(step: Step) -> None:
         (State.LIVE, Step.ADMITTED),
         (State.RECOVERING, Step.FELL_BEHIND),
         (State.LAGGING, Step.FELL_BEHIND),
+        (State.LAGGING, Step.SLOWED),
+        (State.COALESCING, Step.CAUGHT_UP),
         (State.DRAINING, Step.CLOSES),
         (State.DRAINING, Step.CAUGHT_UP),
     ],
