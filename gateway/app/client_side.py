@@ -9,9 +9,14 @@ from gateway.core.client_notices import ClientNotices
 from gateway.core.control import ClientControl
 from gateway.core.hub import Hub
 from gateway.core.inputs import Inputs
+from gateway.core.media.audiences import Audiences
+from gateway.core.media.desk import MediaDesk
+from gateway.core.media.intake import MediaIntake
 from gateway.core.notices import HeadsNotices
+from gateway.core.quotas import Quotas
 from gateway.core.rhythm import RhythmListener
 from gateway.core.subscriber import Subscriber
+from gateway.core.tasks import TaskOwner
 from gateway.core.visit import Speech
 from gateway.domain.measures import Measures
 from gateway.domain.wire.bus import BusKind
@@ -30,12 +35,14 @@ class ClientSide:
         kept: RedisSide,
         agents: AgentSide,
         heads: HeadsNotices,
+        owner: TaskOwner,
         measures: Measures,
         settings: Settings,
         *,
         gateway: GatewayId,
         clock: Clock,
         rng: random.Random,
+        quotas: Quotas | None = None,
     ) -> None:
         self._notices = ClientNotices(hub, bus, gateway, rng)
         self._rhythms = RhythmListener(hub)
@@ -63,8 +70,15 @@ class ClientSide:
             settings.outbox,
             clock,
             time.time,
+            quotas,
         )
-        self.speech = Speech(self.control, self.inputs)
+        self.desk = MediaDesk(hub, settings.media, clock)
+        hub.shared.equip = self.desk.equip
+        audiences = Audiences(kept.store, owner, clock)
+        self.media = MediaIntake(
+            audiences, self.desk, kept.media_bus, settings.media, measures, gateway=gateway, clock=clock
+        )
+        self.speech = Speech(self.control, self.inputs, self.media)
 
     def listen(self, subscriber: Subscriber) -> None:
         subscriber.listen(BusKind.CUT, self._notices.on_cut)
@@ -72,6 +86,7 @@ class ClientSide:
         subscriber.listen(BusKind.DONE, self._notices.on_done)
         subscriber.listen(BusKind.ASK_OPEN, self._notices.on_ask_open)
         subscriber.listen(BusKind.RHYTHM, self._rhythms.on_rhythm)
+        subscriber.listen_raw(BusKind.MEDIA, self.desk.on_media)
 
 
 __all__ = ["ClientSide"]

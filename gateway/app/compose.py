@@ -11,17 +11,22 @@ from gateway import __version__
 from gateway.adapters.auth import TokenAuthenticator, load_key_ring
 from gateway.adapters.http.admin import AdminApi
 from gateway.adapters.http.server import Listener, build_admin_app
+from gateway.adapters.machine.memory import memory_reader
 from gateway.adapters.prometheus import Exposition
 from gateway.app.agent_side import AgentSide
 from gateway.app.client_side import ClientSide
 from gateway.app.load_hooks import load_hooks
 from gateway.app.public_side import public_app
+from gateway.app.quota_side import QuotaSide
 from gateway.app.redis_side import RedisSide
 from gateway.app.run_side import RunSide
 from gateway.core.access import Access
+from gateway.core.coalescer import Coalescer
 from gateway.core.connection import Connection
 from gateway.core.door import Door
 from gateway.core.drainer import Drainer
+from gateway.core.gate import Gate
+from gateway.core.gate_watch import GateWatch
 from gateway.core.gauges import Gauge, Status
 from gateway.core.heartbeats import Heartbeats
 from gateway.core.hub import Hub
@@ -31,6 +36,7 @@ from gateway.core.noted import NotedAppends
 from gateway.core.notices import HeadsNotices
 from gateway.core.order import Windows
 from gateway.core.plugged import StateKeeper, Tagging
+from gateway.core.qualities import Qualities, thresholds_of
 from gateway.core.readiness import Readiness
 from gateway.core.rebalancer import Rebalancer
 from gateway.core.renewals import Renewals
@@ -82,6 +88,7 @@ class Gateway:
         )
         if hooks.delivery is not None:
             self.hub.shared.tagger = Tagging(hooks.delivery)
+        self._quotas = QuotaSide(self.hub, kept.usage, measures, settings.quotas, gateway=self.id, clock=clock)
         self._notices = HeadsNotices(self._bus, settings.bus)
         window_ms = settings.order.window_ms
         lease_ms = int(min(settings.runs.lease_seconds, settings.runs.push_lease_seconds) * 1000)
@@ -96,6 +103,7 @@ class Gateway:
             rng,
             NotedAppends(kept.deadlines, window_ms, lease_ms),
             Windows(kept.exchange, owner, measures, self._notices, window_ms),
+            self._quotas.quotas,
         )
         self._revoker = Revoker(self.hub, directory, owner, clock)
         authenticator = (
@@ -122,7 +130,13 @@ class Gateway:
             take_ingests=lambda: self._runs.runs.reopen(),  # noqa: PLW0108  made later
         )
         self._renewals = Renewals(self.hub, store, self.id, settings.routes, owner, clock)
-        self._heartbeats = Heartbeats(self.hub, settings.liveness, settings.auth, measures, clock, time.time)
+        self._coalescer = Coalescer(measures, clock)
+        self._qualities = Qualities(self._coalescer, settings.quality, measures, self._renewals.renew, clock)
+        self.hub.shared.thresholds = thresholds_of(settings.quality)
+        self.hub.shared.on_live = self._qualities.ease
+        self._heartbeats = Heartbeats(
+            self.hub, settings.liveness, settings.auth, measures, clock, time.time, self._qualities.look
+        )
         self._readiness = Readiness(
             settings.readiness, clock, lambda: self.drainer.is_draining, lambda: self._heartbeats.lag_seconds
         )
@@ -138,6 +152,7 @@ class Gateway:
             gateway=self.id,
             clock=clock,
             rng=rng,
+            quotas=self._quotas.quotas,
         )
         self.hub.shared.prefer = self._agents.peers.prefer
         self._rebalancer = Rebalancer(
@@ -158,11 +173,13 @@ class Gateway:
             kept,
             self._agents,
             self._notices,
+            owner,
             measures,
             settings,
             gateway=self.id,
             clock=clock,
             rng=rng,
+            quotas=self._quotas.quotas,
         )
         self._runs = RunSide(
             kept,
@@ -176,10 +193,21 @@ class Gateway:
             clock=clock,
             rng=rng,
             revoked=self._revoker,
+            quotas=self._quotas.quotas,
         )
         self._runs.listen(self._subscriber)
         self._agents.listen(self._subscriber)
         self._clients.listen(self._subscriber)
+        self._gate = Gate(
+            settings.admission,
+            measures,
+            places=settings.server.max_connections,
+            refusal=self._refusal,
+            clock=clock,
+            rng=rng,
+            has_users=settings.auth.mode == "jwt",
+        )
+        self._gate_watch = GateWatch(self._gate, memory_reader(settings.admission.memory_limit_bytes), clock)
         self._door = Door(
             self.hub,
             self._access,
@@ -204,6 +232,7 @@ class Gateway:
         public = public_app(
             self.hub,
             self._door,
+            self._gate,
             self._access,
             self._ingest,
             self._redis,
@@ -213,6 +242,7 @@ class Gateway:
             self.measures,
             settings,
             gateway=self.id,
+            refusal=self._refusal,
             rng=rng,
         )
         gauge = Gauge(
@@ -223,6 +253,8 @@ class Gateway:
             lambda: self.drainer.is_draining,
             lambda: self._agents.desk.known_lag,
             self._runs.runs,
+            self._qualities.trend,
+            watch=self._gate_watch,
         )
         self._vitals = Vitals(self._describe, gauge.read, self.measures.rtt_seconds, time.monotonic)
         status = Status(self.id, gauge, self._redis.directory, time.monotonic)
@@ -235,6 +267,8 @@ class Gateway:
                 self._runs.runs.report,
                 status.cluster,
                 self.drainer,
+                quotas=self._quotas.report,
+                admission=self._gate_watch.report,
             ),
             rng,
         )
@@ -256,10 +290,14 @@ class Gateway:
         forever("subscriber", self._subscriber.watch())
         forever("notices", self._notices.run())
         forever("heartbeats", self._heartbeats.run())
+        forever("gate-watch", self._gate_watch.run())
+        forever("coalescer", self._coalescer.run())
+        forever("qualities", self._qualities.run())
         forever("renewals", self._renewals.run())
         forever("revoker", self._revoker.run())
         forever("members", self._members.run())
         forever("rebalancer", self._rebalancer.run())
+        self._quotas.start(self._owner)
         self._agents.start()
         self._runs.start()
         return port, admin_port
@@ -275,6 +313,7 @@ class Gateway:
         """What is still open ends now; after a drain within the rest of its deadline."""
         left = self.drainer.seconds_left if self.drainer.is_draining else REQUESTS_END_SECONDS + TASKS_END_SECONDS
         await self._agents.leave()
+        await self._quotas.leave()
         await self._public.close(min(REQUESTS_END_SECONDS, left / 2))
         await self._owner.stop(min(TASKS_END_SECONDS, left / 2))
         await self._agents.close()
@@ -308,6 +347,7 @@ class Gateway:
             state=DRAINING if self.drainer.is_draining else SERVING,
             connections=len(self.hub.connections),
             started_at_ms=self._started_at_ms,
+            admission=self._gate_watch.openness,
         )
 
 

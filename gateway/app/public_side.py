@@ -5,8 +5,9 @@ import random
 from aiohttp import web
 
 from gateway.adapters.http import history as messages
-from gateway.adapters.http import sse
+from gateway.adapters.http import media_api, sse
 from gateway.adapters.http.admission import Admission
+from gateway.adapters.http.media_api import MediaApi
 from gateway.adapters.http.parts import PublicParts, Where
 from gateway.adapters.http.server import build_public_app
 from gateway.adapters.http.sse_prompts import Prompts
@@ -16,8 +17,9 @@ from gateway.app.client_side import ClientSide
 from gateway.app.redis_side import RedisSide
 from gateway.app.run_side import RunSide
 from gateway.core.access import Access
-from gateway.core.door import Door
+from gateway.core.door import Door, Refusal
 from gateway.core.following import Following
+from gateway.core.gate import Gate
 from gateway.core.history import History
 from gateway.core.hub import Hub
 from gateway.core.ingest import Ingest
@@ -30,6 +32,7 @@ from gateway.settings import Settings
 def public_app(
     hub: Hub,
     door: Door,
+    gate: Gate,
     access: Access,
     ingest: Ingest,
     kept: RedisSide,
@@ -40,6 +43,7 @@ def public_app(
     settings: Settings,
     *,
     gateway: GatewayId,
+    refusal: Refusal,
     rng: random.Random,
 ) -> web.Application:
     """Of one gateway."""
@@ -51,6 +55,7 @@ def public_app(
         liveness=settings.liveness,
         needs_token=settings.auth.mode == "jwt",
         rng=rng,
+        gate=gate,
     )
     websocket = WebSocketEndpoint(admission, server=settings.server, limits=settings.limits)
     history = History(access, kept.store, kept.runs, hub.shared, hub.resume.budget, measures)
@@ -62,6 +67,8 @@ def public_app(
         **prompting,
         messages.PATH: messages.MessagesEndpoint(admission, history).handle,
     }
+    media = MediaApi(access, clients.media, refusal, door.now_ms, rng)
+    prompting = {**prompting, media_api.PATH: media.take}
     parts = PublicParts(
         access,
         ingest,

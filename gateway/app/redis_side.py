@@ -10,9 +10,11 @@ from gateway.adapters.redis_store.exchange import RedisExchange
 from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
 from gateway.adapters.redis_store.inbox import RedisInbox
 from gateway.adapters.redis_store.offers import Offers
+from gateway.adapters.redis_store.reveals import Reveals
 from gateway.adapters.redis_store.run_store import RedisRunStore
 from gateway.adapters.redis_store.scripts import constants
-from gateway.adapters.resp import Address, Client, SentinelWatch, Subscription
+from gateway.adapters.redis_store.usage import RedisUsageBoard
+from gateway.adapters.resp import Address, Client, RedisMediaBus, SentinelWatch, Subscription
 from gateway.domain.measures import Measures
 from gateway.settings import Settings
 
@@ -28,7 +30,14 @@ class RedisSide:
         on_state: Callable[[bool, str], None],
     ) -> None:
         """`on_state`: of the connection that writes."""
-        base = settings.retention, settings.limits, settings.routes, settings.redis, settings.runs
+        base = (
+            settings.retention,
+            settings.limits,
+            settings.routes,
+            settings.redis,
+            settings.runs,
+            settings.append,
+        )
         scripts = StoreScripts.load(*base)
         exchange = ExchangeScripts.load(
             constants(*base),
@@ -45,37 +54,56 @@ class RedisSide:
             rng=rng,
             measures=measures,
             name="relayrouter-appends",
-            scripts=(*scripts, *exchange),
+            scripts=(*scripts, *exchange, RedisUsageBoard.script),
             on_state=on_state,
         )
         self.reads = Client(
             self.address, settings.redis, rng=rng, measures=measures, name="relayrouter-reads", scripts=scripts
         )
+        self._waits: Client | None = None
+        self._reveals: Reveals | None = None
+        if settings.append.min_replicas:
+            self._waits = Client(
+                self.address,
+                settings.redis,
+                rng=rng,
+                measures=measures,
+                name="relayrouter-waits",
+                scripts=(scripts.mark,),
+            )
+            self._reveals = Reveals(self.appends, self._waits, scripts, settings.append, measures)
         self.bus = Subscription(self.address, self.appends, settings.redis, rng=rng, measures=measures)
+        self.media_bus = RedisMediaBus(self.reads)
         self._watch = SentinelWatch(self.address, settings.redis, rng=rng, on_primary=self._primary_moved)
         self.store = RedisStore(
             self.appends,
             self.reads,
             scripts,
             replay_page_bytes=settings.limits.replay_page_bytes,
-            offers=Offers(self.appends, exchange, scripts),
+            offers=Offers(self.appends, exchange, scripts, self._reveals),
+            reveals=self._reveals,
         )
-        self.runs = RedisRunStore(self.appends, self.reads, scripts, exchange.stop_run)
+        self.runs = RedisRunStore(self.appends, self.reads, scripts, exchange.stop_run, self._reveals)
         self.directory = RedisDirectory(self.appends, scripts)
-        self.exchange = RedisExchange(self.appends, exchange, scripts)
+        self.exchange = RedisExchange(self.appends, exchange, scripts, self._reveals)
         self.deadlines = RedisDeadlines(self.appends, exchange)
+        self.usage = RedisUsageBoard(self.appends)
         self.inbox = RedisInbox(self.appends, exchange, shards=settings.inbox.shards)
 
     def lives(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
         """What to run for ever beside `bus`, each with its name."""
         yield "redis-appends", self.appends.run()
         yield "redis-reads", self.reads.run()
+        if self._waits is not None and self._reveals is not None:
+            yield "redis-waits", self._waits.run()
+            yield "reveals", self._reveals.run()
         if self.address.sentinels is not None:
             yield "sentinel-watch", self._watch.run()
 
     def _primary_moved(self, host: str, port: int) -> None:
-        for connection in (self.appends, self.reads, self.bus):
-            connection.moved(host, port)
+        for connection in (self.appends, self.reads, self.bus, self._waits):
+            if connection is not None:
+                connection.moved(host, port)
 
 
 __all__ = ["RedisSide"]

@@ -100,7 +100,7 @@ class Connection(Standing):
     def as_route(self) -> RenewClient:
         """What renewals and releases say of it. A `previous` connection writes no cursor (G6)."""
         acked = self.acked_seq if self.acked_seq and not self.is_previous else None
-        return RenewClient(self.client, self.id, self.generation, self.line, acked)
+        return RenewClient(self.client, self.id, self.generation, self.line, acked, self.quality.summary)
 
     def as_renewal(self) -> RenewClient:
         """On another line than that of its claim the route has to be claimed again: the old line says so (`lost`)."""
@@ -218,6 +218,7 @@ class Connection(Standing):
             self.check_at = min(self.check_at, self.uptake.window.next_mark)
             if seconds is not None:
                 self.shared.measures.send_to_ack_seconds.observe(seconds)
+                self.quality.hint_seconds = seconds
             self._room.look_again(self)
 
     def has_stopped_reading(self, now: float) -> bool:
@@ -231,7 +232,8 @@ class Connection(Standing):
             self.uptake.rest(now)
             return False
         seconds = self.shared.liveness.stopped_reading_seconds
-        return self.uptake.is_stuck(now, self.sent_seq, self.sent_bytes, self.link.unsent_bytes(), seconds)
+        written_bytes = self.sent_bytes + self.media_bytes
+        return self.uptake.is_stuck(now, self.sent_seq, written_bytes, self.link.unsent_bytes(), seconds)
 
     # ---- the end, and who owns the route ---------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """The door: who is let in, and what a connection's life looks like from the border (design.md 5.1, protocol.md 1).
 
-Owns the caps and the order of admission: hub, user index, claim, upgrade, welcome. Must never leave a route or a place
-behind for a connection that did not come to be (R26, P02). Called by the WebSocket endpoint.
+Owns the order of admission behind the gate (core/gate.py): hub, user index, claim, upgrade, welcome. Must never leave a
+route or a place behind for a connection that did not come to be (R26, P02). Called by the endpoints of all channels.
 """
 
 import asyncio
@@ -13,10 +13,12 @@ import structlog
 
 from gateway.core.access import Access
 from gateway.core.connection import Connection
+from gateway.core.gate import Refusal
 from gateway.core.hub import Hub
 from gateway.core.pacing import MIN_RETRIES, Pacing
 from gateway.core.pauses import Pauses
 from gateway.core.plugged import StateKeeper
+from gateway.core.returns import Returns
 from gateway.core.tasks import TaskOwner
 from gateway.core.turns import Turns
 from gateway.core.visit import Speech, Visit, is_further_poll, read_auth, refusal_payload
@@ -49,10 +51,6 @@ RELEASE_ATTEMPTS = 8
 GIVE_BACK_ATTEMPTS = 30
 """At least half a minute: a server that was frozen carries out the claim when it wakes, and its lease begins then."""
 
-Refusal = Callable[[], RelayError | None]
-"""Why nobody is let in at the moment: draining, or the subscription was never confirmed (R17)."""
-
-
 class Door:
     """One per gateway."""
 
@@ -82,7 +80,6 @@ class Door:
         self._owner = owner
         self.measures = measures
         self._gateway = gateway
-        self._server = server
         self._liveness = liveness
         self._index_seconds = retention.meta_ttl_seconds
         self.clock = clock
@@ -90,31 +87,8 @@ class Door:
         self._refusal = refusal
         self._states = states
         self.speech = speech
+        self._returns = Returns(clock)
         self._turns = Turns(server.max_handshakes)
-        self._places_taken = 0
-
-    # ---- caps ------------------------------------------------------------------------------------------------
-
-    @property
-    def places_taken(self) -> int:
-        """Sockets that were let in or are being let in."""
-        return self._places_taken
-
-    def check(self) -> None:
-        """Raises RelayError when nobody is let in, or no place is free."""
-        refusal = self._refusal()
-        if refusal is not None:
-            raise refusal
-        if self._places_taken >= self._server.max_connections:
-            raise RelayError(ErrorCode.BUSY, "this gateway has no free place, try another one")
-
-    def take_place(self) -> None:
-        """Raises what `check` raises; otherwise one `leave` follows."""
-        self.check()
-        self._places_taken += 1
-
-    def leave(self) -> None:
-        self._places_taken -= 1
 
     # ---- admission -------------------------------------------------------------------------------------------
 
@@ -131,7 +105,8 @@ class Door:
         that were given up long ago: a claim would supersede the connection that the same client has elsewhere by now.
         """
         ref = await self._access.subscriber(principal, request.session)
-        await self._turns.take(is_return=request.is_return)
+        self._hub.check_quota(ref, request.replaces)
+        await self._turns.take(is_return=request.is_resume)
         try:
             if (refusal := self._refusal()) is not None:  # a drain began while this one waited, or sent its token
                 raise refusal
@@ -164,6 +139,7 @@ class Door:
                     from_start=request.from_start,
                     replaces=request.replaces,
                     retry_count=request.retry_count,
+                    capabilities=request.capabilities,
                 )
             )
             if isinstance(outcome, ClaimRefused):
@@ -176,13 +152,14 @@ class Door:
                 self._owner.clean_up("give-back", give_back)
             raise
         connection.generation = outcome.generation
+        connection.quality.on_returns(self._returns.count(ref.key, request), self.clock())
         if request.is_return:
             self.measures.reconnects += 1
         return Visit(self, connection, outcome, request.last_received_seq)
 
     def _make_connection(self, ref: SessionRef, request: ConnectRequest, principal: Principal) -> Connection:
         heartbeat = request.heartbeat_seconds or self._liveness.heartbeat_seconds
-        return Connection(
+        connection = Connection(
             self._hub.shared,
             self._hub.local_session(ref),
             ident=ConnectionId(f"{self._rng.getrandbits(96):024x}"),
@@ -196,6 +173,8 @@ class Door:
             channel=request.channel,
             pacing=Pacing(self.clock()) if _is_paced(request) else None,
         )
+        self._hub.shared.equip(connection, request.capabilities)
+        return connection
 
     def read_auth(self, text: str) -> str:
         """The token of a first message. Raises RelayError."""

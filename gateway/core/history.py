@@ -54,6 +54,9 @@ class _Collector:
     def unsent_bytes(self) -> int:
         return 0
 
+    def is_clear(self) -> bool:
+        return not self.unsent_bytes()
+
     async def drained(self) -> None:
         return
 
@@ -61,6 +64,9 @@ class _Collector:
         """Nobody looks whether it lives."""
 
     def idle_seconds(self) -> float | None:
+        return None
+
+    def rtt_seconds(self) -> float | None:
         return None
 
     def close(self, code: CloseCode, reason: str) -> None:
@@ -198,7 +204,7 @@ class _Reading:
     def _take(self, page: Page) -> bool:
         """False: the page had nothing, and nothing is missing."""
         connection = self._connection
-        if connection.line == page.log.line and page.log.head < connection.sent_seq:
+        if connection.line == page.log.line and page.log.head + page.log.held < connection.sent_seq:
             raise StoreUnavailable("the log went back while it was read", outcome_unknown=False)
         position = connection.read_seq
         connection.session.note(page.log)

@@ -4,21 +4,26 @@ Must never wait for the client, and never write after the close. The base of cor
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gateway.core.local_session import LocalSession
 from gateway.core.shared import Shared
+from gateway.domain.sessions.quality import Quality
 from gateway.domain.sessions.states import State
+from gateway.domain.wire.capabilities import TEXT_ONLY
 from gateway.domain.wire.frames import control_frame
 from gateway.domain.wire.ws_frames import encode_text
 from gateway.ports import Link
+
+if TYPE_CHECKING:
+    from gateway.core.media.lane import MediaLane
 
 
 class Outlet:
     """`out` and the counts are also written by the hub's hot path, in place."""
 
-    __slots__ = ("check_at", "is_live", "link", "opened_at", "out", "sent_bytes", "sent_seq", "session", "shared",
-                 "state", "written_at")  # fmt: skip
+    __slots__ = ("capabilities", "check_at", "is_live", "link", "media", "media_bytes", "opened_at", "out", "quality",
+                 "sent_bytes", "sent_seq", "session", "shared", "state", "written_at")  # fmt: skip
 
     def __init__(self, shared: Shared, session: LocalSession) -> None:
         self.shared = shared
@@ -30,17 +35,29 @@ class Outlet:
         """None until the upgrade is done."""
         self.opened_at = self.written_at = shared.clock()
         """Monotonic seconds. `written_at`: last write; liveness asks for an answer after silence."""
+        self.quality = Quality(shared.thresholds)
+        """Judged by core/qualities.py."""
         self.sent_seq = 0
         self.sent_bytes = 0
         self.check_at = 0
         """When `sent_bytes` reaches it, `check_window` is due: most writes need no look at the link."""
         self.out: bytes | list[bytes] | None = None
         """Encoded frames of this batch; the hub's flush writes them."""
+        self.capabilities = TEXT_ONLY
+        self.media: MediaLane | None = None
+        """What waits of its media; None: it takes none."""
+        self.media_bytes = 0
+        """Written of it: in the kernel's account, not in that of acknowledgements."""
 
     @property
     def is_open(self) -> bool:
         """Upgraded, and no end in sight."""
         return self.link is not None and not self.is_ending
+
+    @property
+    def is_current(self) -> bool:
+        """What is appended now reaches it at once, or with its next turn."""
+        return self.is_live or self.state is State.COALESCING
 
     @property
     def is_ending(self) -> bool:
@@ -59,6 +76,13 @@ class Outlet:
         self.link.write(frames)
         self.sent_bytes += len(frames)
         self.written_at = self.shared.clock()
+
+    def write_media(self, frame: bytes) -> None:
+        """One frame, past the queue of text: the caller has seen that none waits."""
+        if self.link is not None and not self.is_ending:
+            self.link.write(frame)
+            self.media_bytes += len(frame)
+            self.written_at = self.shared.clock()
 
     def send_control(self, payload: Mapping[str, Any]) -> None:
         """A control frame with this payload (`kind` first), after everything that was queued."""

@@ -46,6 +46,7 @@ def welcome_payload(
         "resumed": resumed,
         "input_seq": claimed.input_seq,
         "heartbeat": connection.heartbeat_seconds,
+        "capabilities": connection.capabilities.words,
         "limits": {
             "message_bytes": limits.client_message_bytes,
             "frame_bytes": limits.merged_frame_bytes,

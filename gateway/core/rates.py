@@ -19,14 +19,14 @@ class Rates:
         self._buckets: dict[Hashable, tuple[float, float]] = {}
         """Key -> (tokens left, when that was)."""
 
-    def take(self, key: Hashable) -> float:
-        """0 when it may, and one is taken; else seconds until it may."""
+    def take(self, key: Hashable, cost: float = 1) -> float:
+        """0 when it may, and `cost` is taken; else seconds until it may."""
         now = self._clock()
         left, at = self._buckets.pop(key, (self._burst, now))
         left = min(self._burst, left + (now - at) * self._per_second)
-        wait = 0.0 if left >= 1 else (1 - left) / self._per_second
+        wait = 0.0 if left >= cost else (cost - left) / self._per_second
         if not wait:
-            left -= 1
+            left -= cost
         if len(self._buckets) >= MAX_KEYS:
             del self._buckets[next(iter(self._buckets))]
         self._buckets[key] = left, now

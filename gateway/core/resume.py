@@ -184,6 +184,7 @@ class Resume:
         is_first = not connection.was_live
         if not connection.join():
             return connection.is_ending
+        connection.shared.on_live(connection)
         if is_first and connection.replaces is not None:
             self._owner.start("settle", self._settle(connection))
         return True
@@ -247,6 +248,7 @@ class Resume:
                 user=connection.principal.user,
                 cursor=connection.cursor(connection.sent_seq),
                 reclaims=connection.first_generation,
+                capabilities=connection.capabilities,
             )
         )
         if isinstance(outcome, Claimed):
@@ -291,7 +293,7 @@ def _went_back(line: bytes, sent_seq: int, state: LogState) -> bool:
 
     Only a claim opens it, and only then the gap is exact.
     """
-    return line == state.line and state.head < sent_seq
+    return line == state.line and state.head + state.held < sent_seq
 
 
 __all__ = ["Resume"]

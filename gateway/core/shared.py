@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from gateway.domain.measures import Measures
+from gateway.domain.sessions.quality import Thresholds
+from gateway.domain.wire.capabilities import Capabilities
 from gateway.domain.wire.ids import GatewayId, SessionRef
 from gateway.domain.wire.ws_frames import encode_text
 from gateway.ports import Clock
@@ -24,6 +26,7 @@ class Resumer(Protocol):
     async def reclaim(self, connection: "Connection") -> None: ...
 
 
+Equip = Callable[["Connection", Capabilities], None]
 Prefer = Callable[[SessionRef], GatewayId | None]
 
 
@@ -36,7 +39,19 @@ class Tagger(Protocol):
 class Shared:
     """One per gateway."""
 
-    __slots__ = ("clock", "limits", "liveness", "measures", "prefer", "resumer", "tagger", "wall_clock")
+    __slots__ = (
+        "clock",
+        "equip",
+        "limits",
+        "liveness",
+        "measures",
+        "on_live",
+        "prefer",
+        "resumer",
+        "tagger",
+        "thresholds",
+        "wall_clock",
+    )
 
     def __init__(
         self,
@@ -55,12 +70,22 @@ class Shared:
         self.resumer = resumer
         self.tagger: Tagger | None = None
         """Composition sets it where delivery hooks are configured."""
+        self.thresholds = Thresholds()
+        """Of the quality of connections; composition sets them."""
+        self.on_live: Callable[[Connection], None] = lambda _: None
+        """A connection has caught up; composition sets it (core/qualities.py)."""
         self.prefer: Prefer = lambda _: None
         """Which gateway a session's clients had better come to; composition sets it."""
+        self.equip: Equip = _text_only
+        """Give a new connection what its capabilities need; composition sets it."""
 
     def encode(self, session: "LocalSession", seq: int, frame: bytes) -> bytes:
         """A message of the log as a WebSocket frame. The hub's hot path does the same in place."""
         return encode_text(frame) if self.tagger is None else self.tagger.encode(session, seq, frame)
 
 
-__all__ = ["Prefer", "Resumer", "Shared", "Tagger"]
+def _text_only(_connection: "Connection", _capabilities: Capabilities) -> None:
+    """Without media whatever is asked for is text."""
+
+
+__all__ = ["Equip", "Prefer", "Resumer", "Shared", "Tagger"]

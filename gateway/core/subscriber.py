@@ -84,6 +84,10 @@ class Subscriber:
         """Notices of this kind go to `handle`, as fields. It must not block; ValueError or IndexError: malformed."""
         self._notices[kind.value] = lambda message: handle(decode_fields(message))
 
+    def listen_raw(self, kind: BusKind, handle: Callable[[bytes], None]) -> None:
+        """The same for notices that are not all fields: `handle` gets the message as it came."""
+        self._notices[kind.value] = handle
+
     # ---- the listener ----------------------------------------------------------------------------------------
 
     def on_subscribed(self) -> None:

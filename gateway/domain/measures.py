@@ -70,10 +70,20 @@ class Measures:
     gaps: Counter[str] = field(default_factory=Counter)
     """Gap frames by reason."""
     lagging_entered: int = 0
+    coalesced_messages: int = 0
+    """Messages that cost no frame of their own on a poor connection."""
+    quality_changes: Counter[str] = field(default_factory=Counter)
+    """By the level that a connection came to."""
     reads: Counter[str] = field(default_factory=Counter)
     """Answers that hold messages, by kind: history, unchanged (304), poll."""
     connects: Counter[str] = field(default_factory=Counter)
     """Admission outcomes: accepted, the error code, or left."""
+    admitted: Counter[str] = field(default_factory=Counter)
+    """By kind: new, resume, read; each took a token."""
+    refused_new: Counter[str] = field(default_factory=Counter)
+    """Not admitted, by reason."""
+    refused_resumes: Counter[str] = field(default_factory=Counter)
+    refused_reads: Counter[str] = field(default_factory=Counter)
     reconnects: int = 0
     """Connects that brought a cursor or retry > 0."""
     takeovers: Counter[str] = field(default_factory=Counter)
@@ -90,11 +100,21 @@ class Measures:
     bus_ignored: int = 0
     """Of a kind or version that this gateway does not know."""
     forks_seen: int = 0
+    replica_waits: Counter[str] = field(default_factory=Counter)
+    """Rounds (append.min_replicas) by outcome: ok, short, failed."""
+    replica_wait_seconds: Histogram = field(default_factory=lambda: Histogram(LATENCY_BOUNDS))
     redis_reconnects: int = 0
     redis_errors: Counter[str] = field(default_factory=Counter)
     client_errors: Counter[str] = field(default_factory=Counter)
     """Error frames sent to clients by code."""
     missed_pongs: int = 0
+    media_received: Counter[str] = field(default_factory=Counter)
+    """Media frames by what became of them here: sent (to gateways), nobody (takes them), over_rate, unavailable."""
+    media_delivered: Counter[str] = field(default_factory=Counter)
+    """Media frames handed to sockets, by type."""
+    media_bytes_delivered: int = 0
+    media_dropped: Counter[str] = field(default_factory=Counter)
+    """Media frames for connections here that were not sent, by reason (domain/streams/media_queue.py)."""
     hook_calls: Counter[str] = field(default_factory=Counter)
     """By outcome: ok, failed, slow, left_out."""
     rtt_seconds: Histogram = field(default_factory=lambda: Histogram(RTT_BOUNDS))
@@ -131,10 +151,24 @@ class Measures:
     inbox_acked: int = 0
     inbox_buried: int = 0
     inbox_redriven: int = 0
+    quota_refusals: Counter[str] = field(default_factory=Counter)
+    """By quota."""
+    quota_waits: int = 0
+    """Times that a producer's stream was read no more because of a quota."""
     webhook_posts: Counter[str] = field(default_factory=Counter)
     """Requests to receivers: ok, refused (another status), failed (no answer), forbidden (address not allowed)."""
     webhook_items: Counter[str] = field(default_factory=Counter)
-    """Items: delivered, dead, skipped (no receiver wants the kind), repeated (delivered before)."""
+    """Items: delivered, dead, skipped (no receiver wants the kind), repeated (delivered before), queued, expired."""
+    routed_messages: Counter[str] = field(default_factory=Counter)
+    """Pushed messages by the version of the route table that they went by: few at a time, older ones are `other`."""
+    route_fallbacks: Counter[str] = field(default_factory=Counter)
+    """Likewise: messages that went by the fallback of their channel."""
+    route_expired: Counter[str] = field(default_factory=Counter)
+    """Likewise: messages whose deadline passed before they were delivered."""
+    route_reloads: Counter[str] = field(default_factory=Counter)
+    """Changes of the route table's file: taken, refused."""
+    control_pushes: Counter[str] = field(default_factory=Counter)
+    """Control messages of the application, for one connection each: written, behind, late, full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +192,31 @@ class Gauges:
     """Streams of producers."""
     channels: dict[str, int] = field(default_factory=dict)
     """Connections by channel."""
+    qualities: dict[str, int] = field(default_factory=dict)
+    """Connections by quality."""
+    is_rtt_rising: bool = False
+    rtt_ratio: float = 0.0
+    """P99 of round trips lately by what it was before; 0: not known."""
     ingest_unsent_bytes: int = 0
     """Of them: read and not in the log yet."""
+    tenant_connections: dict[str, int] = field(default_factory=dict)
+    """Of the tenants that the configuration of quotas names, here."""
+    tenant_sessions: dict[str, int] = field(default_factory=dict)
+    tenant_appends: dict[str, float] = field(default_factory=dict)
+    """A second, of the last exchange between gateways: about a second."""
+    tenant_bytes: dict[str, float] = field(default_factory=dict)
     inbox_waiting: int = 0
     """Items of the tenants that this gateway has lately served, not acknowledged yet."""
     inbox_dead: int = 0
     inbox_oldest_seconds: float = 0.0
+    admission_tokens: dict[str, float] = field(default_factory=dict)
+    """In the bucket of each kind of connect."""
+    openness: int = 0
+    """0: everybody is let in, 1: no new clients, 2: nobody."""
+    loop_lag_mean_seconds: float = 0.0
+    memory_bytes: int = 0
+    memory_limit_bytes: int = 0
+    """0: unknown."""
+    route_sessions: dict[str, int] = field(default_factory=dict)
+    """Sessions with a connection here by the version of their route table."""
+    is_route_file_bad: bool = False

@@ -25,7 +25,7 @@ from gateway.ports.exchange import (
     Resolved,
     SweepResult,
 )
-from gateway.ports.failure import Clock, StoreUnavailable
+from gateway.ports.failure import Clock, StoreUnavailable, Unreplicated
 from gateway.ports.inbox import Inbox, InboxItem, InboxLag
 from gateway.ports.link import Link
 from gateway.ports.log import (
@@ -43,6 +43,7 @@ from gateway.ports.log import (
     Registered,
 )
 from gateway.ports.log_store import LogStore
+from gateway.ports.media import MediaBus
 from gateway.ports.progress import RunProgress
 from gateway.ports.routes import (
     Claimed,
@@ -126,6 +127,7 @@ __all__ = [
     "Link",
     "LogState",
     "LogStore",
+    "MediaBus",
     "Moved",
     "OpenAsk",
     "OpenRun",
@@ -159,6 +161,7 @@ __all__ = [
     "StopRun",
     "Stopped",
     "StoreUnavailable",
+    "Unreplicated",
     "SweepResult",
     "Track",
     "WebhookPoster",

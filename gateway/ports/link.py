@@ -16,6 +16,10 @@ class Link(Protocol):
         """What the kernel has not taken yet."""
         ...
 
+    def is_clear(self) -> bool:
+        """Nothing waits here, nor in the kernel where it can be asked: what is written now is on its way at once."""
+        ...
+
     async def drained(self) -> None:
         """Returns when the write buffer is below its low mark or the link is closed."""
         ...
@@ -24,6 +28,10 @@ class Link(Protocol):
 
     def idle_seconds(self) -> float | None:
         """Seconds since the kernel last received bytes from the peer, also of an unfinished frame. None: unknown."""
+        ...
+
+    def rtt_seconds(self) -> float | None:
+        """The kernel's estimate of the round trip to its peer, which may be a proxy. None: unknown."""
         ...
 
     def close(self, code: CloseCode, reason: str) -> None:

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from gateway.domain.sessions.log_state import LogState
+from gateway.domain.wire.capabilities import TEXT_ONLY, Capabilities
 from gateway.domain.wire.cursor import Cursor, Line
 from gateway.domain.wire.ids import ClientId, ConnectionId, GatewayId, SessionRef, UserId
 from gateway.ports.log import Page
@@ -39,7 +40,7 @@ class ClaimRequest:
     reclaims: int | None = None
     """The same socket again after `lost`: the generation of its first claim. No take-over counts; SUPERSEDED when
     another one, first claimed later, has a live route."""
-    capabilities: str = ""
+    capabilities: Capabilities = TEXT_ONLY
     retry_count: int = 0
 
 
@@ -87,6 +88,8 @@ class RenewClient(NamedTuple):
     line: Line
     acked_seq: int | None
     """Highest seq acked on `line`; stored as the client's cursor."""
+    quality: str = ""
+    """`<level> <score>`, kept in the route."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,9 @@ class RouteInfo:
     generation: int
     lease_ms: int
     acked_cursor: str | None
+    capabilities: Capabilities = TEXT_ONLY
+    quality: str = ""
+    """As in RenewClient; empty: not judged yet, or by a gateway that does not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from typing import Self
 
 from pydantic import model_validator
 
+from gateway.settings.admission import AdmissionSettings
+from gateway.settings.append import AppendSettings
 from gateway.settings.auth import AuthSettings, KeySettings
 from gateway.settings.exchange import (
     AskSettings,
@@ -17,8 +19,12 @@ from gateway.settings.exchange import (
     OutboxSettings,
 )
 from gateway.settings.hooks import HookSettings, HooksSettings
+from gateway.settings.media import MediaSettings
+from gateway.settings.quality import QualitySettings
 from gateway.settings.rebalance import RebalanceSettings
+from gateway.settings.quotas import QuotaSettings, TenantQuotas
 from gateway.settings.redis import RedisSettings, hidden_url
+from gateway.settings.routing import RoutingSettings
 from gateway.settings.runs import RunSettings
 from gateway.settings.segments import SegmentSettings
 from gateway.settings.server import LogSettings, ReadinessSettings, ServerSettings, is_loopback, problems_of_exposure
@@ -32,7 +38,9 @@ class Settings(Topic):
     """All topics. `Settings()` is what an empty configuration means."""
 
     server: ServerSettings = ServerSettings()
+    admission: AdmissionSettings = AdmissionSettings()
     redis: RedisSettings = RedisSettings()
+    append: AppendSettings = AppendSettings()
     auth: AuthSettings = AuthSettings()
     retention: RetentionSettings = RetentionSettings()
     limits: LimitSettings = LimitSettings()
@@ -42,7 +50,9 @@ class Settings(Topic):
     members: MemberSettings = MemberSettings()
     drain: DrainSettings = DrainSettings()
     rebalance: RebalanceSettings = RebalanceSettings()
+    quality: QualitySettings = QualitySettings()
     webhooks: WebhookSettings = WebhookSettings()
+    routing: RoutingSettings = RoutingSettings()
     readiness: ReadinessSettings = ReadinessSettings()
     log: LogSettings = LogSettings()
     hooks: HooksSettings = HooksSettings()
@@ -54,6 +64,8 @@ class Settings(Topic):
     input: InputSettings = InputSettings()
     outbox: OutboxSettings = OutboxSettings()
     inbox: InboxSettings = InboxSettings()
+    quotas: QuotaSettings = QuotaSettings()
+    media: MediaSettings = MediaSettings()
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
@@ -64,12 +76,19 @@ class Settings(Topic):
                 f"limits.message_bytes {self.limits.message_bytes} is above a quarter of retention.max_bytes "
                 f"({ceiling}): one message would push out most of the log"
             )
+        if self.append.min_replicas and self.append.replica_wait_seconds >= self.redis.call_timeout_seconds:
+            problems.append(
+                f"append.replica_wait_seconds {self.append.replica_wait_seconds:g} must be below "
+                f"redis.call_timeout_seconds ({self.redis.call_timeout_seconds:g}): a server that waits would be taken for dead"
+            )
         if problems:
             raise ValueError("; ".join(problems))
         return self
 
 
 __all__ = [
+    "AdmissionSettings",
+    "AppendSettings",
     "AskSettings",
     "AuthSettings",
     "BusSettings",
@@ -83,19 +102,24 @@ __all__ = [
     "LimitSettings",
     "LivenessSettings",
     "LogSettings",
+    "MediaSettings",
     "MemberSettings",
     "OrderSettings",
     "OutboxSettings",
+    "QuotaSettings",
+    "QualitySettings",
     "ReadinessSettings",
     "RebalanceSettings",
     "Receiver",
     "RedisSettings",
     "RetentionSettings",
     "RouteSettings",
+    "RoutingSettings",
     "RunSettings",
     "SegmentSettings",
     "ServerSettings",
     "Settings",
+    "TenantQuotas",
     "WebhookSettings",
     "hidden_url",
     "is_loopback",

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 from multidict import MultiMapping
 
+from gateway.domain.wire.capabilities import TEXT_ONLY, Capabilities
 from gateway.domain.wire.connect import MAX_RETRY_COUNT, Channel, ConnectRequest
 from gateway.domain.wire.cursor import Cursor, parse_seq
 from gateway.domain.wire.errors import ErrorCode, RelayError
@@ -108,6 +109,7 @@ def read_connect(
     begins = reader.read("from", one_of("live", "start"))
     ack = reader.read("ack", one_of("0", "1"))
     rhythm = reader.read("rhythm", one_of("0", "1"))
+    capabilities = reader.read("caps", Capabilities.parse)
     replaces = reader.read("replaces", _id("replaces"))
     heartbeat = reader.read("heartbeat", seconds_between(*heartbeat_seconds))
     retry_count = reader.read("retry", _retry_count)
@@ -129,6 +131,8 @@ def read_connect(
         heartbeat_seconds=heartbeat,
         retry_count=retry_count or 0,
         wants_rhythm=rhythm == "1",
+        # Binary frames are a WebSocket's.
+        capabilities=capabilities if capabilities and channel is Channel.WEBSOCKET else TEXT_ONLY,
         channel=channel,
     )
     return Params(request, ticket, token)

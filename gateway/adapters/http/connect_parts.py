@@ -1,9 +1,11 @@
 """What the endpoints of all channels call: the core as they see it. Composition passes it in."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from gateway.domain.access.principal import Principal
+from gateway.domain.admission.addresses import AddressKey
+from gateway.domain.admission.kinds import Kind
 from gateway.domain.wire.connect import ConnectRequest
 from gateway.domain.wire.errors import RelayError
 from gateway.domain.wire.ids import ConnectionId
@@ -41,7 +43,7 @@ class Visit(Protocol):
 
     async def on_text(self, text: str) -> None: ...
 
-    def on_binary(self) -> None: ...
+    async def on_binary(self, data: bytes) -> None: ...
 
     def end(self, reason: str) -> None: ...
 
@@ -50,18 +52,37 @@ class Visit(Protocol):
         ...
 
 
+class Gate(Protocol):
+    """core/gate.py. Raises RelayError."""
+
+    @property
+    def needs_addresses(self) -> bool: ...
+
+    def check(
+        self, kind: Kind, address: AddressKey | None, *, has_place: bool = ..., only_asks: bool = ...
+    ) -> None: ...
+
+    def failed(self, kind: Kind, address: AddressKey | None) -> None: ...
+
+    def check_user(self, kind: Kind, principal: Principal) -> None: ...
+
+    def admit(
+        self, kind: Kind, address: AddressKey | None, principal: Principal | None, *, has_place: bool = ...
+    ) -> Any:
+        """What `leave` gives back; with `has_place` False nothing is to be given back."""
+        ...
+
+    def name_user(self, held: Any, principal: Principal) -> None: ...
+
+    def leave(self, held: Any) -> None: ...
+
+
 class Door(Protocol):
     """core/door.py. Raises RelayError, StoreUnavailable."""
-
-    def check(self) -> None: ...
 
     def now_ms(self) -> int:
         """Unix ms, for frames."""
         ...
-
-    def take_place(self) -> None: ...
-
-    def leave(self) -> None: ...
 
     async def probe(self, request: ConnectRequest, principal: Principal) -> None: ...
 
@@ -80,4 +101,4 @@ class Door(Protocol):
         ...
 
 
-__all__ = ["Door", "Identity", "Visit"]
+__all__ = ["Door", "Gate", "Identity", "Visit"]

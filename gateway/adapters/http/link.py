@@ -7,12 +7,14 @@ Must never be mixed with aiohttp's own sending: `RelayWebSocket` only receives.
 import asyncio
 import socket
 import sys
+from fcntl import ioctl
 from struct import Struct
 from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
+from gateway.adapters.http.kernel_rtt import kernel_rtt_seconds
 from gateway.domain.wire.close_codes import CLOSE_RULES, CloseCode
 from gateway.domain.wire.ws_frames import encode_close, encode_ping, encode_pong
 
@@ -32,6 +34,8 @@ _TCP_NOTSENT_LOWAT: Final = getattr(socket, "TCP_NOTSENT_LOWAT", 25)
 _TCP_INFO: Final = getattr(socket, "TCP_INFO", None)
 _last_data_recv = Struct("=52xI").unpack
 """struct tcp_info: tcpi_last_data_recv, ms since the last data from the peer."""
+_SIOCOUTQNSD: Final = 0x894B
+"""Linux: how many bytes of the socket have not been sent at all."""
 _NO_CODE: Final = 1005
 _INHERITS: Final = sys.platform == "linux"
 
@@ -96,6 +100,17 @@ class WebSocketLink:
     def unsent_bytes(self) -> int:
         return self._transport.get_write_buffer_size()
 
+    def is_clear(self) -> bool:
+        if self._transport.get_write_buffer_size() or self._transport.is_closing():
+            return False
+        if not _INHERITS:
+            return True
+        try:
+            waiting = ioctl(self._socket.fileno(), _SIOCOUTQNSD, b"\0\0\0\0")
+        except (OSError, ValueError):
+            return True  # no TCP socket: there is nothing to ask
+        return waiting == b"\0\0\0\0"
+
     async def drained(self) -> None:
         try:
             await self._writer.drain()
@@ -119,6 +134,9 @@ class WebSocketLink:
             return None
         (milliseconds,) = _last_data_recv(info)
         return float(milliseconds) / 1000
+
+    def rtt_seconds(self) -> float | None:
+        return kernel_rtt_seconds(self._socket)
 
     def close(self, code: CloseCode, reason: str) -> None:
         self.close_raw(code, reason)

@@ -69,6 +69,9 @@ class PollLink:
     def unsent_bytes(self) -> int:
         return self._bytes if self._is_over else 0
 
+    def is_clear(self) -> bool:
+        return not self.unsent_bytes()
+
     async def drained(self) -> None:
         """Nothing more of the log is read before."""
         if self._bytes >= MAX_BYTES and not self._is_over and not self._has_room:
@@ -85,6 +88,9 @@ class PollLink:
 
     def idle_seconds(self) -> float | None:
         return 0.0  # it need not show life: it waits for less than a minute
+
+    def rtt_seconds(self) -> float | None:
+        return None  # no poll lasts long enough to be judged
 
     def close(self, code: CloseCode, reason: str) -> None:
         if self.close_as is None and not self._gone.is_set():

@@ -152,7 +152,15 @@ def _client(route: RouteInfo, info: SessionInfo) -> dict[str, Any]:
         "lease_ms": route.lease_ms,
         "cursor": route.acked_cursor,
         "lag": _lag(route.acked_cursor, info),
+        "capabilities": route.capabilities.words,
+        **_quality(route.quality),
     }
+
+
+def _quality(known: str) -> dict[str, Any]:
+    """Of its network, as its gateway judged it at the last change or renewal; null before the first renewal."""
+    level, _, score = known.partition(" ")
+    return {"quality": level or None, "quality_score": float(score) if score else None}
 
 
 def _lag(acked: str | None, info: SessionInfo) -> int | None:

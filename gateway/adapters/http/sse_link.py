@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from gateway.adapters.http.kernel_rtt import kernel_rtt_seconds
 from gateway.adapters.http.link import CLOSE_TIMEOUT_SECONDS, HIGH_MARK_BYTES, LOW_MARK_BYTES
 from gateway.adapters.http.sse_events import EventStream, retry_after_close
 from gateway.domain.wire.close_codes import CLOSE_RULES, CloseCode
@@ -106,6 +107,9 @@ class SseLink:
     def unsent_bytes(self) -> int:
         return self._transport.get_write_buffer_size()
 
+    def is_clear(self) -> bool:
+        return not self.unsent_bytes()
+
     async def drained(self) -> None:
         try:
             await self._drains.drain()
@@ -126,6 +130,9 @@ class SseLink:
         except OSError:
             return 0.0
         return max(0.0, float(milliseconds - _TICK_MS)) / 1000
+
+    def rtt_seconds(self) -> float | None:
+        return kernel_rtt_seconds(self._socket)
 
     def close(self, code: CloseCode, reason: str) -> None:
         """Only the first call counts. The response ends within the close time-out."""

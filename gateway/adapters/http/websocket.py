@@ -11,7 +11,7 @@ import structlog
 from aiohttp import WSMsgType, hdrs, web
 from aiohttp.http import WebSocketError
 
-from gateway.adapters.http.admission import Admission, ClientLeft, check_present, given_token, subprotocols
+from gateway.adapters.http.admission import Admission, ClientLeft, given_token, subprotocols
 from gateway.adapters.http.connect_params import Params, QueryReader
 from gateway.adapters.http.connect_parts import Visit
 from gateway.adapters.http.errors import json_response
@@ -54,10 +54,10 @@ class WebSocketEndpoint:
         """Raises RelayError or StoreUnavailable before the upgrade only."""
         try:
             params = self._admission.read(request, QueryReader(request.query))
-            self._door.check()
             if request.headers.get(hdrs.UPGRADE, "").strip().lower() != "websocket":
-                await self._door.probe(params.request, await self._admission.identify(request, params))
+                await self._admission.probe(request, params)
                 return json_response({"ok": True})
+            self._admission.check(request, params.request)
             _check_handshake(request)
             is_later = self._comes_later(request, params)
             principal = None if is_later else await self._admission.identify(request, params)
@@ -78,7 +78,7 @@ class WebSocketEndpoint:
         """Takes a place, which is kept unless this raises."""
         if principal is not None:
             return await self._admission.enter(request, asked, principal)
-        self._door.take_place()
+        self._admission.take_place(request, asked)
         return None
 
     # ---- the socket ------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class WebSocketEndpoint:
             if visit is None:
                 visit = await self._enter_by_message(request, ws, link, asked)
             if visit is None:
-                self._door.leave()
+                self._admission.leave(request)
                 has_place = False
             else:
                 self._measures.connects["accepted"] += 1
@@ -116,7 +116,7 @@ class WebSocketEndpoint:
             if visit is not None:
                 visit.end(reason)
             if has_place:
-                self._door.leave()
+                self._admission.leave(request)
         return ws
 
     async def _receive(self, ws: RelayWebSocket, link: WebSocketLink, visit: Visit | None) -> str:
@@ -147,7 +147,7 @@ class WebSocketEndpoint:
                     link.pong(bytes(message.data))
                 case WSMsgType.BINARY:
                     visit.heard()
-                    visit.on_binary()
+                    await visit.on_binary(bytes(message.data))
 
     # ---- credentials in the first message (A15) --------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class WebSocketEndpoint:
             if text is None:
                 return None
             principal = await self._identity.authenticate(self._door.read_auth(text))
-            return await self._door.enter(asked, principal, lambda: check_present(request))
+            return await self._admission.enter_late(request, asked, principal)
         except ClientLeft:
             self._measures.connects["left"] += 1
             return None

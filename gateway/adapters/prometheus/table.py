@@ -7,8 +7,12 @@ or reason of somebody else can ever make a series (P01). Every series exists wit
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gateway.domain.admission.kinds import Kind as AdmissionKind
+from gateway.domain.quotas import Quota
 from gateway.domain.sessions.position import GapReason
+from gateway.domain.sessions.quality import Level
 from gateway.domain.sessions.states import State
+from gateway.domain.streams.media_queue import Dropped
 from gateway.domain.wire.connect import Channel
 from gateway.domain.wire.errors import ErrorCode
 from gateway.ports import EndedBy
@@ -33,6 +37,8 @@ class Metric:
     source: str
     label: str | None = None
     values: tuple[str, ...] = ()
+    is_named: bool = False
+    """The label's values are names that the operator gave, never more than a few: each is shown as it is."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -45,6 +51,10 @@ def _counter(name: str, text: str, source: str, label: str | None = None, values
 
 def _gauge(name: str, text: str, source: str, label: str | None = None, values: tuple[str, ...] = ()) -> Metric:
     return Metric(PREFIX + name, Kind.GAUGE, text, source, label, values)
+
+
+def _tenants(name: str, text: str) -> Metric:
+    return Metric(PREFIX + name, Kind.GAUGE, text, name, "tenant", is_named=True)
 
 
 def _histogram(name: str, text: str, source: str) -> Metric:
@@ -79,6 +89,9 @@ _REDIS_ERRORS = (
     "busy", "loading", "masterdown", "misconf", "moved", "noauth", "noperm", "noreplicas", "noscript", "oom",
     "readonly", "wrongpass", OTHER,
 )  # fmt: skip
+_REFUSALS = (
+    "rate", "places", "lag", "memory", "address_rate", "address_connections", "user_rate", "user_connections", OTHER,
+)  # fmt: skip
 _SWEEPS = ("ok", "absent", "failed", "abandoned", "expired", "released", "gap", "kept", OTHER)
 
 METRICS: tuple[Metric, ...] = (
@@ -90,6 +103,21 @@ METRICS: tuple[Metric, ...] = (
         "channel",
         tuple(channel.value for channel in Channel),
     ),
+    _gauge(
+        "connections_by_quality",
+        "Open client connections by quality of their network: good, fair, poor.",
+        "qualities",
+        "quality",
+        tuple(level.value for level in Level),
+    ),
+    _gauge(
+        "rtt_rising", "1 while the P99 of round trips is well above what it was: an early warning.", "is_rtt_rising"
+    ),
+    _gauge(
+        "rtt_p99_ratio",
+        "P99 of round trips of the last minute by that of the quarter of an hour before; 0: too few.",
+        "rtt_ratio",
+    ),
     _gauge("sessions", "Sessions with a connection here.", "sessions"),
     _gauge("unsent_bytes", "Bytes written to sockets that the kernel has not taken.", "unsent_bytes"),
     _gauge("unacked_bytes", "Bytes sent and not acknowledged, of clients that acknowledge.", "unacked_bytes"),
@@ -100,6 +128,10 @@ METRICS: tuple[Metric, ...] = (
     _gauge("inbox_waiting", "Inbox items not acknowledged yet, of tenants lately served here.", "inbox_waiting"),
     _gauge("inbox_dead", "Dead letters of those tenants.", "inbox_dead"),
     _gauge("inbox_oldest_seconds", "Age of the oldest item that waits there.", "inbox_oldest_seconds"),
+    _tenants("tenant_connections", "Client connections here of a tenant that `quotas.tenants` names."),
+    _tenants("tenant_sessions", "Sessions with a client connected here, of such a tenant."),
+    _tenants("tenant_appends", "Messages a second that such a tenant has appended through this gateway."),
+    _tenants("tenant_bytes", "Bytes a second of them, as they were sent."),
     _gauge("redis_up", "1 while the connection to Redis works.", "is_redis_up"),
     _gauge("subscription_up", "1 while the gateway hears its own channel.", "is_subscribed"),
     _gauge("draining", "1 from SIGTERM on.", "is_draining"),
@@ -117,6 +149,27 @@ METRICS: tuple[Metric, ...] = (
         "kind",
         ("history", "unchanged", "poll", OTHER),
     ),
+    _counter(
+        "admitted",
+        "Connects that took a token, by kind: new, resume (it brought a position), read (history, further polls).",
+        "admitted",
+        "kind",
+        tuple(kind.value for kind in AdmissionKind),
+    ),
+    _counter("refused_new", "New clients that were not admitted, by reason.", "refused_new", "reason", _REFUSALS),
+    _counter("refused_resumes", "Clients that came back and were not.", "refused_resumes", "reason", _REFUSALS),
+    _counter("refused_reads", "Reads of history and further polls likewise.", "refused_reads", "reason", _REFUSALS),
+    _gauge(
+        "admission_tokens",
+        "Connects that would be admitted at once, by kind; a kind without a limit shows 0.",
+        "admission_tokens",
+        "kind",
+        tuple(kind.value for kind in AdmissionKind),
+    ),
+    _gauge("admission_refuses", "By the watermarks: 0 nobody, 1 new clients, 2 all.", "openness"),
+    _gauge("loop_lag_mean_seconds", "How late the event loop was, mean of a second.", "loop_lag_mean_seconds"),
+    _gauge("memory_bytes", "Memory that the watermarks look at; 0: unknown.", "memory_bytes"),
+    _gauge("memory_limit_bytes", "Its limit; 0: none is known.", "memory_limit_bytes"),
     _counter("reconnects", "Connects that brought a cursor or a retry count.", "reconnects"),
     _counter(
         "rebalanced",
@@ -142,13 +195,49 @@ METRICS: tuple[Metric, ...] = (
     ),
     _counter("missed_pongs", "Heartbeats that were not answered.", "missed_pongs"),
     _counter("client_errors", "Error frames sent to clients.", "client_errors", "code", (*_ERRORS, OTHER)),
+    _counter(
+        "quota_refusals",
+        "Requests and connects refused with `quota_exceeded`, by quota.",
+        "quota_refusals",
+        "quota",
+        tuple(quota.value for quota in Quota),
+    ),
+    _counter("quota_waits", "Times that a producer's stream was not read for a while because of a quota.", "quota_waits"),
     _counter("messages_delivered", "Messages handed to sockets; a merged frame counts once.", "messages_delivered"),
     _counter("delivered_bytes", "Bytes handed to sockets.", "bytes_delivered"),
+    _counter(
+        "media_received",
+        "Media frames taken in, by what became of them: sent on, nobody takes them, over the rate, Redis is away.",
+        "media_received",
+        "outcome",
+        ("sent", "nobody", "over_rate", "unavailable", OTHER),
+    ),
+    _counter("media_delivered", "Media frames handed to sockets.", "media_delivered", "type", ("audio", "video")),
+    _counter("media_delivered_bytes", "Bytes of them.", "media_bytes_delivered"),
+    _counter(
+        "media_dropped",
+        "Media frames not sent to a connection that takes them, by reason.",
+        "media_dropped",
+        "reason",
+        tuple(reason.value for reason in Dropped),
+    ),
     _counter(
         "replays", "Connects by how they began.", "replays", "resumed", ("full", "snapshot", "gap", "fresh", OTHER)
     ),
     _counter("replayed_messages", "Messages read from the log for a client that was behind.", "replayed_messages"),
     _counter("lagging", "Times that a connection fell behind its window.", "lagging_entered"),
+    _counter(
+        "quality_changes",
+        "Times that a connection came to this quality.",
+        "quality_changes",
+        "quality",
+        tuple(level.value for level in Level),
+    ),
+    _counter(
+        "coalesced_messages",
+        "Messages that poor connections got within a merged frame, beyond the first in it.",
+        "coalesced_messages",
+    ),
     _counter("gaps", "Ranges announced as lost.", "gaps", "reason", (*(reason.value for reason in GapReason), OTHER)),
     _counter(
         "repairs",
@@ -176,7 +265,7 @@ METRICS: tuple[Metric, ...] = (
         "Push requests by outcome.",
         "appends",
         "outcome",
-        ("ok", "duplicate", "pending", "expected", "refused", "busy", "unavailable", OTHER),
+        ("ok", "duplicate", "pending", "expected", "refused", "busy", "unavailable", "unreplicated", OTHER),
     ),
     _counter(
         "ordered",
@@ -186,6 +275,14 @@ METRICS: tuple[Metric, ...] = (
         ("waited", "late", "gaps", OTHER),
     ),
     _counter("append_retries", "Attempts repeated because Redis did not answer or refused.", "append_retries"),
+    _counter(
+        "replica_waits",
+        "Rounds that waited for replicas (append.min_replicas).",
+        "replica_waits",
+        "outcome",
+        ("ok", "short", "failed", OTHER),
+    ),
+    _histogram("replica_wait_seconds", "Of such a round.", "replica_wait_seconds"),
     _counter("redis_reconnects", "Times that a connection to Redis was made again.", "redis_reconnects"),
     _counter("redis_errors", "Error replies of Redis.", "redis_errors", "code", _REDIS_ERRORS),
     _counter("runs_started", "Runs begun through this gateway.", "runs_started"),
@@ -239,7 +336,52 @@ METRICS: tuple[Metric, ...] = (
         "Items for webhooks by what became of them.",
         "webhook_items",
         "outcome",
-        ("delivered", "dead", "skipped", "repeated", OTHER),
+        ("delivered", "dead", "skipped", "repeated", "queued", "expired", OTHER),
+    ),
+    Metric(
+        f"{PREFIX}route_sessions",
+        Kind.GAUGE,
+        "Sessions with a connection here, by the version of their route table; some seconds old.",
+        "route_sessions",
+        "version",
+        is_named=True,
+    ),
+    _gauge(
+        "route_file_bad", "1 while the route table's file is wrong and the one before is in force.", "is_route_file_bad"
+    ),
+    _counter(
+        "route_reloads", "Changes of the route table's file.", "route_reloads", "outcome", ("taken", "refused", OTHER)
+    ),
+    Metric(
+        f"{PREFIX}routed_messages_total",
+        Kind.COUNTER,
+        "Pushed messages by the version of the route table that they went by; `other`: versions of before.",
+        "routed_messages",
+        "version",
+        is_named=True,
+    ),
+    Metric(
+        f"{PREFIX}route_fallbacks_total",
+        Kind.COUNTER,
+        "Messages that went by their fallback, by the version of the route table.",
+        "route_fallbacks",
+        "version",
+        is_named=True,
+    ),
+    Metric(
+        f"{PREFIX}route_expired_total",
+        Kind.COUNTER,
+        "Messages whose deadline passed before they were delivered, by the version of the route table.",
+        "route_expired",
+        "version",
+        is_named=True,
+    ),
+    _counter(
+        "control_pushes",
+        "Control messages of the application, one for each connection: behind means that it had text to catch up with.",
+        "control_pushes",
+        "outcome",
+        ("written", "behind", "late", "full", OTHER),
     ),
     _histogram("heartbeat_rtt_seconds", "Round trip of WebSocket pings.", "rtt_seconds"),
     _histogram(

@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from gateway.domain.sessions.log_state import Fork, LogState
+from gateway.domain.wire.capabilities import Capabilities
 from gateway.domain.wire.cursor import Cursor, Line
 from gateway.domain.wire.entry import LogEntry
 from gateway.domain.wire.ids import ClientId, ConnectionId, GatewayId, RunId, UserId
@@ -139,12 +140,17 @@ def read_renewed(answer: bytes, generations: Sequence[int]) -> tuple[Renewed, by
         RenewResult(_RENEWALS[word[:1]], int(word[2:]) if word[:1] == b"k" else generation)
         for word, generation in zip(words, generations, strict=True)
     )
-    return Renewed(Line(line) if line else None, int(head), results), server
+    return Renewed(Line(line) if line else None, _seen_head(head), results), server
 
 
 def read_head(answer: bytes) -> HeadInfo:
     line, head, is_stale = answer.split(b"\n")
-    return HeadInfo(Line(line) if line else None, int(head), is_stale == b"1")
+    return HeadInfo(Line(line) if line else None, _seen_head(head), is_stale == b"1")
+
+
+def _seen_head(told: bytes) -> int:
+    """Without what is held above it (lib_visible.lua)."""
+    return int(told.partition(b" ")[0])
 
 
 def read_info(answer: Sequence[Any] | None) -> SessionInfo | None:
@@ -158,13 +164,13 @@ def read_info(answer: Sequence[Any] | None) -> SessionInfo | None:
         first_seq=int(first_seq),
         retained_bytes=int(retained_bytes),
         last_timestamp_ms=int(timestamp_ms),
-        routes=tuple(_route(routes[place : place + 6]) for place in range(0, len(routes), 6)),
+        routes=tuple(_route(routes[place : place + 8]) for place in range(0, len(routes), 8)),
         is_deleted=state == b"deleted",
     )
 
 
 def _route(values: Sequence[Any]) -> RouteInfo:
-    client, gateway, connection, generation, lease_ms, cursor = values
+    client, gateway, connection, generation, lease_ms, cursor, capabilities, quality = values
     return RouteInfo(
         ClientId(client.decode()),
         GatewayId(gateway.decode()),
@@ -172,6 +178,8 @@ def _route(values: Sequence[Any]) -> RouteInfo:
         int(generation),
         int(lease_ms),
         cursor.decode() or None,
+        Capabilities.read(capabilities.decode()),
+        quality.decode(),
     )
 
 
@@ -181,7 +189,8 @@ def _cut(run: bytes, seq: bytes, at: bytes) -> Cut:
 
 def read_log(epoch: bytes, forks: bytes, head: bytes, lost: bytes, void: bytes) -> LogState:
     stretches = tuple([_fork(line) for line in forks.split(b"\n")])
-    return LogState(epoch.decode(), stretches, int(head), int(lost), int(void))
+    seen, _, held = head.partition(b" ")
+    return LogState(epoch.decode(), stretches, int(seen), int(lost), int(void), int(held or 0))
 
 
 def _fork(line: bytes) -> Fork:

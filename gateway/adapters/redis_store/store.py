@@ -11,8 +11,10 @@ from gateway.adapters.redis_store import answers
 from gateway.adapters.redis_store.all_answers import each_answer
 from gateway.adapters.redis_store.keys import SessionKeys, session_keys, text_keys
 from gateway.adapters.redis_store.offers import Offers
+from gateway.adapters.redis_store.reveals import Reveals
 from gateway.adapters.redis_store.scripts import StoreScripts
 from gateway.adapters.resp import Endpoint, Router
+from gateway.domain.sessions.log_state import LogState
 from gateway.domain.wire.frames import payload_head
 from gateway.domain.wire.ids import ClientId, ConnectionId, GatewayId, ProducerName, SessionRef, UserId
 from gateway.ports import (
@@ -20,6 +22,7 @@ from gateway.ports import (
     AppendRefusal,
     AppendRefused,
     AppendRequest,
+    Claimed,
     ClaimOutcome,
     ClaimRequest,
     HeadInfo,
@@ -58,13 +61,16 @@ class RedisStore:
         replay_page_bytes: int,
         nonces: Callable[[], str] = _nonces,
         offers: Offers | None = None,
+        reveals: Reveals | None = None,
     ) -> None:
+        """`reveals`: where appends wait for replicas."""
         self._appends = appends
         self._reads = reads
         self._scripts = scripts
         self._page_bytes = replay_page_bytes
         self._nonces = nonces
         self._offers = offers
+        self._reveals = reveals
 
     # ---- the log ----
 
@@ -86,6 +92,9 @@ class RedisStore:
         """`code`: the numbers are consumed as refused with it."""
         name, epoch, registers = request.producer
         keys = session_keys(request.session)
+        reveals = self._reveals
+        if reveals is not None:
+            reveals.check(request.session)
         options, extra = _options(request, code)
         arguments = [f"p:{name}", epoch, request.first_number, options, *extra, *messages]
         wanted = (*keys.of_append, *_text_keys(request))
@@ -95,6 +104,8 @@ class RedisStore:
                 self._scripts.append, wanted, [endpoint.incarnation, *arguments], repeats=False
             )
             if answer != b"m":
+                if reveals is not None and answer[:1] == b"a":
+                    answer = await reveals.seen(request.session, answer, head_at=2, live_at=3)
                 return answers.read_append(answer, len(request.items))
             entered = await self._enter(self._appends, keys, request.owner, may_make=registers)
             if entered.state == b"deleted":
@@ -130,7 +141,9 @@ class RedisStore:
             arguments: list[Argument] = [endpoint.incarnation, after_seq, max_bytes]
             answer = await endpoint.evaluate(self._scripts.page, (keys.meta, keys.log), arguments, repeats=True)
             if answer[0] != b"s":
-                return answers.read_page(answer)
+                page = answers.read_page(answer)
+                self._notice(session, None if page is None else page.log)
+                return page
             await self._enter(self._reads, keys, None, may_make=False)
         raise StoreUnavailable("the session moves between servers", outcome_unknown=False)
 
@@ -140,15 +153,21 @@ class RedisStore:
             meta = session_keys(session).meta
             endpoint = self._reads.of(meta)
             calls.append(endpoint.evaluate(self._scripts.heads, (meta,), [endpoint.incarnation], repeats=True))
-        return [
-            answer if isinstance(answer, StoreUnavailable) else answers.read_head(answer)
-            for answer in await each_answer(calls)
-        ]
+        found = await each_answer(calls)
+        if self._reveals is not None:
+            self._reveals.noticed_heads(sessions, found, line_at=0)
+        return [answer if isinstance(answer, StoreUnavailable) else answers.read_head(answer) for answer in found]
 
     async def info(self, session: SessionRef) -> SessionInfo | None:
         keys = session_keys(session)
         wanted = (keys.meta, keys.log, keys.clients, keys.routes)
-        return answers.read_info(await self._reads.evaluate(self._scripts.info, wanted, [], repeats=True))
+        info = answers.read_info(await self._reads.evaluate(self._scripts.info, wanted, [], repeats=True))
+        self._notice(session, None if info is None else info.log)
+        return info
+
+    def _notice(self, session: SessionRef, state: LogState | None) -> None:
+        if self._reveals is not None:
+            self._reveals.noticed(session, state)
 
     async def delete(self, session: SessionRef) -> bool:
         meta, *others, gws = session_keys(session)
@@ -174,13 +193,14 @@ class RedisStore:
             "start" if request.from_start else "live",
             request.replaces or "",
             "" if request.reclaims is None else request.reclaims,
-            request.capabilities,
+            str(request.capabilities),
             request.retry_count,
             self._page_bytes,
         ]
         answer = await endpoint.evaluate(self._scripts.claim, keys, arguments, repeats=True)
         outcome, server = answers.read_claim(answer)
         _note(endpoint, server)
+        self._notice(request.session, outcome.log if isinstance(outcome, Claimed) else None)
         return outcome
 
     async def settle(self, session: SessionRef, client: ClientId, connection: ConnectionId, generation: int) -> bool:
@@ -198,11 +218,21 @@ class RedisStore:
             endpoints.append(endpoint)
             arguments: list[Argument] = [endpoint.incarnation, self._nonces(), request.gateway]
             for known in request.clients:
-                arguments += (known.client, known.connection, known.generation, known.line, _acked(known))
+                arguments += (
+                    known.client,
+                    known.connection,
+                    known.generation,
+                    known.line,
+                    _acked(known),
+                    known.quality,
+                )
             wanted = (keys.meta, keys.clients, keys.routes, keys.gws)
             calls.append(endpoint.evaluate(self._scripts.renew, wanted, arguments, repeats=True))
         results: list[Renewed | StoreUnavailable] = []
-        for request, endpoint, answer in zip(requests, endpoints, await each_answer(calls), strict=True):
+        found = await each_answer(calls)
+        if self._reveals is not None:
+            self._reveals.noticed_heads([request.session for request in requests], found, line_at=1)
+        for request, endpoint, answer in zip(requests, endpoints, found, strict=True):
             if isinstance(answer, StoreUnavailable):
                 results.append(answer)
                 continue

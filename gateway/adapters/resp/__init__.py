@@ -7,6 +7,7 @@ Used by adapters.redis_store and, for its lifetime, by gateway.app.
 from gateway.adapters.resp.address import Address
 from gateway.adapters.resp.client import Client
 from gateway.adapters.resp.endpoint import Endpoint, Router
+from gateway.adapters.resp.media_bus import RedisMediaBus
 from gateway.adapters.resp.replies import Reply, ReplyError
 from gateway.adapters.resp.scripts import Script
 from gateway.adapters.resp.sentinel_watch import SentinelWatch
@@ -17,6 +18,7 @@ __all__ = [
     "Client",
     "Endpoint",
     "Reply",
+    "RedisMediaBus",
     "ReplyError",
     "Router",
     "Script",

@@ -60,6 +60,11 @@ class Calls:
         """Connected to a primary that takes commands."""
         return self._connection is not None
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Not taken by the kernel yet."""
+        return self._queued_bytes + (0 if self._connection is None else self._connection.backlog_bytes)
+
     def call(self, *args: Argument) -> "asyncio.Future[Reply]":
         """Queue one command; it leaves at the end of this loop turn, after all that was queued before."""
         return self.send(pack(args))

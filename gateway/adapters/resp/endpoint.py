@@ -34,6 +34,11 @@ class Router(Protocol):
         """Connected to a primary that takes commands (in a cluster: to one of them)."""
         ...
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Not taken by the kernel yet (in a cluster: of the server where most waits)."""
+        ...
+
     def of(self, key: bytes) -> Endpoint: ...
 
     def evaluate(

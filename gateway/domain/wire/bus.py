@@ -46,6 +46,11 @@ class BusKind(Enum):
     """`1w`, tenant percent-encoded: items were deposited: to gateways where somebody waits for them."""
     RHYTHM = b"1y"
     """How a run's tokens come: `1y`, key, then the `rhythm` payload (no newline in it), for connections that asked."""
+    MEDIA = b"1e"
+    """`1e`, key, an encoded media frame (newlines in it): for connections that take media; never in the log."""
+    APP_CONTROL = b"1k"
+    """A control message of the application: `1k`, key, lane, deadline in Unix ms (empty: none), then the payload (no
+    newline in it): for all connections of the session here; it is not in the log."""
     REVOKED = b"1r"
     """`1r\\n<tenant, percent-encoded>`: the tenant's revocations changed: read them now."""
 
@@ -78,3 +83,9 @@ def encode_fields(kind: BusKind, *fields: bytes) -> bytes:
 def decode_fields(message: bytes) -> list[bytes]:
     """The fields after the kind. Unknown trailing fields of a newer version are simply more items."""
     return message.split(b"\n")[1:]
+
+
+def decode_media_notice(message: bytes) -> tuple[bytes, bytes]:
+    """Key and frame. Raises ValueError when the message is not whole."""
+    _, key, frame = message.split(b"\n", 2)
+    return key, frame

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gateway.domain.wire.capabilities import TEXT_ONLY, Capabilities
 from gateway.domain.wire.cursor import Cursor
 from gateway.domain.wire.ids import ClientId, ConnectionId, SessionId
 
@@ -34,15 +35,21 @@ class ConnectRequest:
     retry_count: int = 0
     wants_rhythm: bool = False
     """Tell how tokens come."""
+    capabilities: Capabilities = TEXT_ONLY
     channel: Channel = Channel.WEBSOCKET
     is_placed_by_us: bool = False
     """`last_received_seq` is where the run begins that it is shown: the client has seen nothing yet."""
 
     @property
+    def is_resume(self) -> bool:
+        """It was connected before: it has a position of ours, or names the connection that it replaces."""
+        has_seen = self.cursor is not None or (self.last_received_seq is not None and not self.is_placed_by_us)
+        return has_seen or self.replaces is not None
+
+    @property
     def is_return(self) -> bool:
         """It was connected before, or tried to be."""
-        has_seen = self.cursor is not None or (self.last_received_seq is not None and not self.is_placed_by_us)
-        return self.retry_count > 0 or has_seen
+        return self.retry_count > 0 or self.is_resume
 
 
 __all__ = ["MAX_RETRY_COUNT", "Channel", "ConnectRequest"]

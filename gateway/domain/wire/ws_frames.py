@@ -11,6 +11,7 @@ from gateway.domain.wire.close_codes import clip_reason
 
 _FIN: Final = 0x80
 _TEXT: Final = _FIN | 0x1
+_BINARY: Final = _FIN | 0x2
 _CLOSE: Final = _FIN | 0x8
 _PING: Final = _FIN | 0x9
 _PONG: Final = _FIN | 0xA
@@ -35,6 +36,14 @@ def encode_text(payload: bytes) -> bytes:
     if size < 65536:
         return _pack_medium(_TEXT, 126, size) + payload
     return _pack_long(_TEXT, 127, size) + payload
+
+
+def encode_binary(payload: bytes) -> bytes:
+    """One binary frame: media."""
+    size = len(payload)
+    if size < 126:
+        return bytes((_BINARY, size)) + payload
+    return (_pack_medium(_BINARY, 126, size) if size < 65536 else _pack_long(_BINARY, 127, size)) + payload
 
 
 def decode_texts(frames: bytes) -> Iterator[bytes]:
@@ -73,4 +82,4 @@ def _control(first_byte: int, payload: bytes) -> bytes:
     return bytes((first_byte, len(payload))) + payload
 
 
-__all__ = ["MAX_CONTROL_BYTES", "decode_texts", "encode_close", "encode_ping", "encode_pong", "encode_text"]
+__all__ = ["MAX_CONTROL_BYTES", "decode_texts", "encode_binary", "encode_close", "encode_ping", "encode_pong", "encode_text"]

@@ -15,6 +15,7 @@ class FakeLink:
         self.writes = 0
         self.closed: tuple[CloseCode, str] | None = None
         self.pings: list[bytes] = []
+        self.kernel_rtt_seconds: float | None = None
         self._waiting = b""
         self._is_stalled = False
         self._room = asyncio.Event()
@@ -33,6 +34,9 @@ class FakeLink:
     def unsent_bytes(self) -> int:
         return len(self._waiting)
 
+    def is_clear(self) -> bool:
+        return not self.unsent_bytes()
+
     async def drained(self) -> None:
         await self._room.wait()
 
@@ -41,6 +45,9 @@ class FakeLink:
 
     def idle_seconds(self) -> float | None:
         return None
+
+    def rtt_seconds(self) -> float | None:
+        return self.kernel_rtt_seconds
 
     def close(self, code: CloseCode, reason: str) -> None:
         if self.closed is None:

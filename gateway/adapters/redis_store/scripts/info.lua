@@ -2,8 +2,8 @@
 -- info: what a session is, who is connected where, and how far each client is.
 -- KEYS 1 meta, 2 log, 3 clients, 4 routes
 -- Result: nil, or an array: lines of text, `forks`, owner or nil, live routes (client, gateway, connection, generation, lease
--- left in ms, acked cursor, ...)
---   <state> <epoch> <head> <lost> <void> <first retained seq> <retained bytes> <last timestamp>
+-- left in ms, acked cursor, capabilities, quality, ...)
+--   <state> <epoch> <told head> <lost> <void> <first retained seq> <retained bytes> <last timestamp>
 
 -- include: lib_server
 -- include: lib_page
@@ -14,7 +14,7 @@ local meta = redis.call('HMGET', KEYS[1], 'state', 'epoch', 'log', 'forks', 'own
 if not meta[1] or not meta[3] then
   return nil
 end
-local head, lost = bounds(KEYS[2], meta[3])
+local head, lost, held = bounds(KEYS[1], KEYS[2], meta[3])
 local _, ts, _, bytes = log_state(meta[3])
 local first = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1]
 local retained_bytes = first and bytes - string.match(first[2][2], '^%a (%d+)') or 0
@@ -26,13 +26,15 @@ for i = 1, #stored, 2 do
   local route = parse_route(stored[i + 1])
   if route.lease > now then
     for _, value in ipairs({ stored[i], route.gateway, route.connection, route.generation, route.lease - now,
-      read_client(KEYS[3], stored[i]).cursor }) do
+      read_client(KEYS[3], stored[i]).cursor, route.capabilities or '',
+      route.quality or '' }) do
       routes[#routes + 1] = value
     end
   end
 end
 return {
-  table.concat({ meta[1], meta[2], digits(head), digits(lost), digits(void), digits(lost + 1), digits(retained_bytes), ts }, '\n'),
+  table.concat({ meta[1], meta[2], told_head(head, held), digits(lost), digits(void), digits(lost + 1),
+    digits(retained_bytes), ts }, '\n'),
   meta[4],
   meta[5],
   routes,
