@@ -2,14 +2,16 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from gateway.core.connection import Connection
+from gateway.core.gate_watch import GateWatch
 from gateway.core.hub import Hub
 from gateway.core.ingest import Ingest
 from gateway.core.runs.runs import Runs
 from gateway.domain.measures import Gauges
+from gateway.domain.sessions.rtt_trend import RttTrend
 from gateway.domain.wire.ids import GatewayId
 from gateway.ports import Clock, Directory, InboxLag
 
@@ -28,21 +30,49 @@ class Gauge:
     is_draining: Callable[[], bool]
     inbox: Callable[[], InboxLag] = lambda: InboxLag(0, 0, 0)
     runs: Runs | None = None
+    trend: RttTrend | None = None
+
+    route_sessions: Callable[[], dict[str, int]] = dict
+    is_route_file_bad: Callable[[], bool] = bool
+
+    watch: GateWatch | None = None
 
     def read(self) -> Gauges:
+        gauges = self._read()
+        watch = self.watch
+        if watch is None:
+            return gauges
+        pressure = watch.gate.pressure
+        return replace(
+            gauges,
+            admission_tokens=watch.tokens(),
+            openness=int(pressure.openness),
+            loop_lag_mean_seconds=pressure.lag_seconds,
+            memory_bytes=watch.memory.used_bytes,
+            memory_limit_bytes=watch.memory.limit_bytes,
+        )
+
+    def _read(self) -> Gauges:
         states: Counter[str] = Counter()
         channels: Counter[str] = Counter()
+        qualities: Counter[str] = Counter()
         unsent_bytes = unacked_bytes = behind_messages = 0
         for connection in self.hub.connections:
             states[connection.state.value] += 1
             channels[connection.channel.value] += 1
+            qualities[connection.quality.level.value] += 1
             unsent_bytes += connection.unsent_bytes
             unacked_bytes += connection.unacked_bytes
             behind_messages += _behind(connection)
         inbox = self.inbox()
+        quotas = self.ingest.quotas
+        named = {} if quotas is None else dict(quotas.named_usage())
         return Gauges(
             connections=dict(states),
             channels=dict(channels),
+            qualities=dict(qualities),
+            is_rtt_rising=self.trend is not None and self.trend.is_rising,
+            rtt_ratio=0.0 if self.trend is None else round(self.trend.ratio, 3),
             sessions=len(self.hub.sessions),
             unsent_bytes=unsent_bytes,
             unacked_bytes=unacked_bytes,
@@ -53,9 +83,15 @@ class Gauge:
             is_redis_up=self.is_redis_up(),
             is_subscribed=self.is_subscribed(),
             is_draining=self.is_draining(),
+            tenant_connections={tenant: use.connections for tenant, use in named.items()},
+            tenant_sessions={tenant: use.sessions for tenant, use in named.items()},
+            tenant_appends={tenant: use.appends for tenant, use in named.items()},
+            tenant_bytes={tenant: use.bytes for tenant, use in named.items()},
             inbox_waiting=inbox.waiting,
             inbox_dead=inbox.dead,
             inbox_oldest_seconds=inbox.oldest_ms / 1000,
+            route_sessions=self.route_sessions(),
+            is_route_file_bad=self.is_route_file_bad(),
         )
 
 
@@ -99,6 +135,8 @@ def _connection(connection: Connection, now: float) -> dict[str, Any]:
         "tenant": connection.session.ref.tenant,
         "session": connection.session.ref.session,
         "state": connection.state.value,
+        "quality": connection.quality.level.value,
+        "rtt_ms": None if connection.quality.rtt_seconds is None else round(connection.quality.rtt_seconds * 1000),
         "age_seconds": round(now - connection.opened_at, 1),
         "sent_seq": connection.sent_seq,
         "behind_messages": _behind(connection),

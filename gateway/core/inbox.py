@@ -5,10 +5,13 @@ the inbox API and by webhooks.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from time import time
 from typing import Final, NamedTuple
 
+import msgspec
 import structlog
 
 from gateway.core.attempts import Attempts
@@ -19,6 +22,7 @@ from gateway.domain.measures import Measures
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import GatewayId, Tenant
 from gateway.ports import Clock, Inbox, InboxItem, InboxLag, StoreUnavailable
+from gateway.ports.inbox import QUEUE_SHARDS_FROM
 from gateway.settings import InboxSettings
 
 log = structlog.get_logger()
@@ -32,6 +36,19 @@ FORGET_SECONDS: Final = 600.0
 MAX_TENANTS: Final = 200
 """Looked at for the gauges; the longest unused goes first."""
 MAX_BURY_REASON: Final = 200
+LATE: Final = "its deadline passed"
+"""Why an item went to the dead letters."""
+_MARK: Final = b'"expires_at":'
+
+
+class _Deadline(msgspec.Struct):
+    expires_at: int | None = None
+    """Unix ms."""
+    route: str = "other"
+    """Version of the route table that set it."""
+
+
+_decode_deadline = msgspec.json.Decoder(_Deadline).decode
 
 
 class Letter(NamedTuple):
@@ -52,6 +69,7 @@ class InboxDesk:
     gateway: GatewayId
     settings: InboxSettings
     clock: Clock
+    wall_clock: Clock = time
     waits: Waits[Tenant] = field(default_factory=Waits)
     _used: dict[Tenant, float] = field(default_factory=dict)
     _waited: dict[Tenant, None] = field(default_factory=dict)
@@ -72,11 +90,14 @@ class InboxDesk:
         lease_seconds: float | None,
         wait_seconds: float,
         is_there: Callable[[], bool] = lambda: True,
+        *,
+        for_webhooks: bool = False,
     ) -> list[InboxItem]:
         """What there is, at most `limit`; when there is nothing, what comes within `wait_seconds`.
 
         Nothing is taken for a consumer that has left (`is_there`): it would keep the items from others for a lease.
-        Items whose answer is lost come again when it ends. RelayError BAD_REQUEST: out of the limits.
+        Items whose answer is lost come again when it ends. What is past its deadline goes to the dead letters; webhooks
+        look at that themselves. RelayError BAD_REQUEST: out of the limits.
         """
         longest, most = self.settings.max_lease_seconds, self.settings.take_items
         lease_seconds = self.settings.lease_seconds if lease_seconds is None else lease_seconds
@@ -94,13 +115,43 @@ class InboxDesk:
                 if waiter is not None:
                     self._waited[tenant] = None
                 items = await self.attempts.answer(
-                    lambda waiter=waiter: self.inbox.take(tenant, consumer, limit, lease_ms, waiter)  # type: ignore[misc]
+                    lambda waiter=waiter: self.inbox.take(  # type: ignore[misc]
+                        tenant, consumer, limit, lease_ms, waiter, for_webhooks=for_webhooks
+                    )
                 )
+                if not for_webhooks:
+                    items = await self._in_time(tenant, items)
                 if items or not await wait.next_look():
                     break
         self.measures.inbox_taken += len(items)
         self.measures.inbox_redelivered += sum(item.deliveries > 1 for item in items)
         return items
+
+    async def pass_on(self, tenant: Tenant, item: InboxItem) -> None:
+        """From the webhooks to the tenant's other consumers, then it is acknowledged. RelayError also when full."""
+        shard = item.shard + QUEUE_SHARDS_FROM
+        if not await self.attempts.answer(lambda: self.inbox.deposit(tenant, shard, (item.item,))):
+            raise RelayError(ErrorCode.INBOX_FULL, "the queue is full", after_ms=2_000)
+        await self.ack(tenant, [(item.shard, item.entry)])
+
+    async def _in_time(self, tenant: Tenant, items: list[InboxItem]) -> list[InboxItem]:
+        late: list[tuple[int, str]] = []
+        versions: Counter[str] = Counter()
+        now_ms = self.wall_clock() * 1000
+        for item in items:
+            if _MARK not in item.item:
+                continue
+            deadline = _deadline_of(item.item)
+            if deadline.expires_at is not None and now_ms >= deadline.expires_at:
+                late.append((item.shard, item.entry))
+                versions[deadline.route] += 1
+        if not late:
+            return items
+        await self.bury(tenant, late, LATE)
+        counts = self.measures.route_expired
+        for version, count in versions.items():
+            counts[version if version in counts else "other"] += count
+        return [item for item in items if (item.shard, item.entry) not in late]
 
     async def ack(self, tenant: Tenant, items: Sequence[tuple[int, str]]) -> int:
         """How many were there; one that is gone was acknowledged, or buried, before."""
@@ -183,4 +234,11 @@ class InboxDesk:
         self._used[tenant] = self.clock()
 
 
-__all__ = ["MAX_WAIT_SECONDS", "InboxDesk", "Letter"]
+def _deadline_of(item: bytes) -> _Deadline:
+    try:
+        return _decode_deadline(item)
+    except msgspec.DecodeError:
+        return _Deadline()  # somebody's text that looks like one
+
+
+__all__ = ["LATE", "MAX_WAIT_SECONDS", "InboxDesk", "Letter"]

@@ -8,19 +8,23 @@ import asyncio
 import random
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
+from time import time
 from typing import Final
 
 import msgspec
 import structlog
 
-from gateway.core.inbox import InboxDesk
+from gateway.core.inbox import LATE, InboxDesk
+from gateway.core.routing.lane_turns import LaneTurns
+from gateway.core.routing.plans import Head, Plan, TableFor, decode_head, plan_for, shipped_table
 from gateway.core.sweeper import Preference
 from gateway.core.tasks import TaskOwner
 from gateway.domain.exchange.trace import trace_id
 from gateway.domain.measures import Measures
+from gateway.domain.routing.table import Retry
 from gateway.domain.wire.errors import RelayError
 from gateway.domain.wire.ids import GatewayId, Tenant
-from gateway.ports import InboxItem, PostOutcome, WebhookPoster
+from gateway.ports import Clock, InboxItem, PostOutcome, WebhookPoster
 from gateway.settings import Receiver, WebhookSettings
 
 log = structlog.get_logger()
@@ -38,29 +42,10 @@ PAUSE_SECONDS: Final = 1.0
 """After a failure of Redis, and between two looks whether we are preferred."""
 
 
-class _Head(msgspec.Struct):
-    """What we read of an item; the receiver gets it byte for byte."""
-
-    id: str
-    kind: str
-    session: str
-    timestamp: int = 0
-    traceparent: str | None = None
-
-    @property
-    def once(self) -> tuple[str, int]:
-        """The same for repeats only: an id may be given again when an ask's or a client's name begins anew."""
-        return self.id, self.timestamp
-
-
-_decode = msgspec.json.Decoder(_Head).decode
-
-
 @dataclass(frozen=True, slots=True)
 class _Letter:
     item: InboxItem
-    head: _Head
-    receiver: Receiver
+    head: Head
 
     @property
     def place(self) -> tuple[int, str]:
@@ -79,6 +64,8 @@ class Webhooks:
     gateway: GatewayId
     settings: WebhookSettings
     rng: random.Random
+    table_for: TableFor = shipped_table
+    wall_clock: Clock = time
 
     def start(self) -> None:
         """A forever-task for each tenant that has receivers."""
@@ -100,10 +87,10 @@ class _Courier:
     done: OrderedDict[tuple[str, int], None] = field(default_factory=OrderedDict)
     """Items that were delivered from here: a repeat need not bother the receiver."""
     room: asyncio.Condition = field(default_factory=asyncio.Condition)
-    turns: asyncio.Semaphore = field(init=False)
+    turns: LaneTurns = field(init=False)
 
     def __post_init__(self) -> None:
-        self.turns = asyncio.Semaphore(self.hooks.settings.parallel)
+        self.turns = LaneTurns(self.hooks.settings.parallel)
 
     @property
     def held(self) -> int:
@@ -136,16 +123,18 @@ class _Courier:
     async def _take(self) -> None:
         room = min(HELD_ITEMS - self.held, self.hooks.desk.settings.take_items)
         lease_seconds = min(LEASE_SECONDS, self.hooks.desk.settings.max_lease_seconds)
-        items = await self.hooks.desk.take(self.tenant, self.hooks.gateway, room, lease_seconds, WAIT_SECONDS)
+        items = await self.hooks.desk.take(
+            self.tenant, self.hooks.gateway, room, lease_seconds, WAIT_SECONDS, for_webhooks=True
+        )
         unwanted = []
         for item in items:
             try:
-                letter = self._letter(item)
+                letter = _Letter(item, decode_head(item.item))
             except msgspec.DecodeError:
                 log.exception("inbox_item_unreadable")
                 await self.hooks.desk.bury(self.tenant, [(item.shard, item.entry)], "not readable")
                 continue
-            if letter is None:
+            if _is_unwanted(self._plan(letter)):
                 unwanted.append((item.shard, item.entry))
             elif not any(letter.place == held.place for held in self.lanes.get(letter.head.session, ())):
                 self._queue(letter)
@@ -153,13 +142,8 @@ class _Courier:
             await self.hooks.desk.ack(self.tenant, unwanted)
             self.hooks.measures.webhook_items["skipped"] += len(unwanted)
 
-    def _letter(self, item: InboxItem) -> _Letter | None:
-        """None: no receiver wants it. Raises msgspec.DecodeError."""
-        head = _decode(item.item)
-        for receiver in self.hooks.settings.receivers:
-            if self.tenant in receiver.tenants and head.kind in receiver.kinds:
-                return _Letter(item, head, receiver)
-        return None
+    def _plan(self, letter: _Letter) -> Plan:
+        return plan_for(self.tenant, letter.head, self.hooks.settings.receivers, self.hooks.table_for)
 
     def _queue(self, letter: _Letter) -> None:
         lane = self.lanes.get(letter.head.session)
@@ -191,12 +175,28 @@ class _Courier:
             self.hooks.measures.webhook_items["repeated"] += 1
             await self._ack(letter)
             return
-        attempts = letter.receiver.attempts
+        plan = self._plan(letter)
+        if letter.head.is_late(self.hooks.wall_clock()):
+            await self._expire(letter, plan)
+        elif plan.is_for_queue:
+            await self._pass_on(letter, plan, is_fallback=plan.is_fallback)
+        elif plan.is_refused:
+            await self._bury(letter, f"no webhook wants {letter.head.kind}, and the route has no fallback")
+        elif plan.receiver is None:  # the table has changed since it was taken
+            await self._ack(letter)
+            self.hooks.measures.webhook_items["skipped"] += 1
+        else:
+            await self._post(letter, plan, plan.receiver)
+
+    async def _post(self, letter: _Letter, plan: Plan, receiver: Receiver) -> None:
         detail = ""
-        for attempt in range(1, attempts + 1):
-            async with self.turns:
+        for attempt in range(1, plan.attempts + 1):
+            async with self.turns.turn(plan.rank):
+                if letter.head.is_late(self.hooks.wall_clock()):
+                    await self._expire(letter, plan)
+                    return
                 posted = await self.hooks.poster.post(
-                    letter.receiver,
+                    receiver,
                     letter.item.item,
                     item_id=letter.head.id,
                     attempt=attempt,
@@ -210,13 +210,29 @@ class _Courier:
                 return
             detail = posted.detail
             if attempt == 1:
-                log.warning(
-                    "webhook_failed", receiver=letter.receiver.name, detail=detail, trace_id=self._trace(letter)
-                )
-            if attempt < attempts:
-                await asyncio.sleep(self._pause_seconds(attempt, posted.after_seconds))
-        log.error("webhook_gave_up", receiver=letter.receiver.name, detail=detail, trace_id=self._trace(letter))
-        await self._bury(letter, f"webhook {letter.receiver.name}: {detail} after {attempts} attempts")
+                log.warning("webhook_failed", receiver=receiver.name, detail=detail, trace_id=self._trace(letter))
+            if attempt < plan.attempts:
+                await asyncio.sleep(self._pause_seconds(plan, letter, attempt, posted.after_seconds))
+        if plan.falls_back:
+            await self._pass_on(letter, plan, is_fallback=True)
+            return
+        log.error("webhook_gave_up", receiver=receiver.name, detail=detail, trace_id=self._trace(letter))
+        await self._bury(letter, f"webhook {receiver.name}: {detail} after {plan.attempts} attempts")
+
+    async def _pass_on(self, letter: _Letter, plan: Plan, *, is_fallback: bool) -> None:
+        """To the tenant's other consumers. It is there before it leaves here: a crash between makes a repeat."""
+        try:
+            await self.hooks.desk.pass_on(self.tenant, letter.item)
+        except RelayError as exc:
+            log.info("webhook_item_not_passed_on", reason=exc.message)
+            return
+        self.hooks.measures.webhook_items["queued"] += 1
+        if is_fallback:
+            self.hooks.measures.route_fallbacks[plan.version] += 1
+
+    async def _expire(self, letter: _Letter, plan: Plan) -> None:
+        self.hooks.measures.route_expired[plan.version] += 1
+        await self._bury(letter, LATE, outcome="expired")
 
     async def _ack(self, letter: _Letter) -> bool:
         """False: Redis did not hear it."""
@@ -227,28 +243,37 @@ class _Courier:
             return False
         return True
 
-    async def _bury(self, letter: _Letter, reason: str) -> None:
+    async def _bury(self, letter: _Letter, reason: str, outcome: str = "dead") -> None:
         try:
             await self.hooks.desk.bury(self.tenant, [letter.place], reason)
         except RelayError as exc:
             log.info("webhook_outcome_not_stored", reason=exc.message)
             return
-        self.hooks.measures.webhook_items["dead"] += 1
+        self.hooks.measures.webhook_items[outcome] += 1
 
-    def _remember(self, head: _Head) -> None:
+    def _remember(self, head: Head) -> None:
         self.done[head.once] = None
         while len(self.done) > MAX_REMEMBERED:
             self.done.popitem(last=False)
 
-    def _pause_seconds(self, attempt: int, at_least_seconds: float) -> float:
-        """Full jitter; the receiver's own word is a lower bound."""
-        settings = self.hooks.settings
-        ceiling = min(settings.max_backoff_seconds, settings.backoff_seconds * 2 ** min(attempt - 1, 30))
-        return at_least_seconds + self.hooks.rng.uniform(0, ceiling)
+    def _pause_seconds(self, plan: Plan, letter: _Letter, attempt: int, at_least_seconds: float) -> float:
+        """Full jitter; the receiver's own word is a lower bound. Not beyond the item's deadline."""
+        settings, rng = self.hooks.settings, self.hooks.rng
+        retry = plan.retry or Retry(
+            1, initial_seconds=settings.backoff_seconds, max_seconds=settings.max_backoff_seconds
+        )
+        pause = at_least_seconds + retry.pause_seconds(attempt, rng.uniform(0, 1))
+        if letter.head.expires_at is None:
+            return pause
+        return max(0.0, min(pause, letter.head.expires_at / 1000 - self.hooks.wall_clock()))
 
     @staticmethod
     def _trace(letter: _Letter) -> str | None:
         return trace_id(letter.head.traceparent)
+
+
+def _is_unwanted(plan: Plan) -> bool:
+    return plan.receiver is None and not plan.is_for_queue and not plan.is_refused
 
 
 __all__ = ["HELD_ITEMS", "LEASE_SECONDS", "Webhooks"]

@@ -30,6 +30,12 @@ class GatewayRecord:
     behind_messages: int = 0
     """In logs and not yet sent, over all connections."""
     unsent_bytes: int = 0
+    admission: str = "open"
+    """Whom its watermarks let in: open, no_new, none."""
+    routes: str = ""
+    """Version of the route table in force; both with a plus while a canary runs."""
+    is_rtt_rising: bool = False
+    """Round trips get longer than they were: the early warning of its network."""
 
     @property
     def is_serving(self) -> bool:
@@ -58,7 +64,7 @@ class Directory(Protocol):
         """All that live, those that drain too. One call for each: for people and rare events."""
         ...
 
-    async def records(self, names: Sequence[GatewayId]) -> list[GatewayRecord]:
+    async def records_of(self, names: Sequence[GatewayId]) -> list[GatewayRecord]:
         """Of those that live still. One call for each."""
         ...
 

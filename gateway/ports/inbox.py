@@ -1,9 +1,13 @@
 """The inbox shards of a tenant: what agents take, under leases."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from gateway.domain.wire.ids import GatewayId, Tenant
+
+QUEUE_SHARDS_FROM: Final = 1_000
+"""A tenant with webhooks has its shards twice: those below are the webhooks', those from here on (shard + this) are for
+its other consumers: what the route table sends by `queue`. Without webhooks all is for consumers, in those below."""
 
 
 class InboxItem(NamedTuple):
@@ -31,7 +35,14 @@ class Inbox(Protocol):
         ...
 
     async def take(
-        self, tenant: Tenant, consumer: str, limit: int, lease_ms: int, waiter: GatewayId | None = None
+        self,
+        tenant: Tenant,
+        consumer: str,
+        limit: int,
+        lease_ms: int,
+        waiter: GatewayId | None = None,
+        *,
+        for_webhooks: bool = False,
     ) -> list[InboxItem]:
         """New items, and those whose lease ended. With `waiter`: that gateway is told of the next deposit."""
         ...
@@ -61,4 +72,4 @@ class Inbox(Protocol):
     async def lag(self, tenant: Tenant) -> InboxLag: ...
 
 
-__all__ = ["Inbox", "InboxItem", "InboxLag"]
+__all__ = ["QUEUE_SHARDS_FROM", "Inbox", "InboxItem", "InboxLag"]

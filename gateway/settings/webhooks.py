@@ -1,6 +1,6 @@
 """Webhooks: receivers to which the gateways bring inbox items. Targets come from here and from nowhere else."""
 
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, model_validator
@@ -10,7 +10,7 @@ from gateway.settings.topic import Topic
 MIN_SECRET_BYTES = 32
 """As long as the hash."""
 
-ItemKindName = Literal["input", "answer", "interrupt", "cancel", "viewers", "abandoned", "expired"]
+ItemKindName = Literal["input", "answer", "interrupt", "cancel", "viewers", "abandoned", "expired", "post_processing"]
 
 
 class Receiver(Topic):
@@ -24,7 +24,7 @@ class Receiver(Topic):
     """Signs each request; at least 32 bytes."""
     tenants: tuple[str, ...] = ("default",)
     """Whose items it gets."""
-    kinds: tuple[ItemKindName, ...] = ("input", "answer", "interrupt", "cancel", "viewers", "abandoned", "expired")
+    kinds: tuple[ItemKindName, ...] = get_args(ItemKindName)
     """Which items it wants."""
     attempts: int = Field(20, ge=1, le=100)
     """Requests for one item before it goes to the dead letters: with full jitter some four minutes of a receiver that

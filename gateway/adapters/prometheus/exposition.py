@@ -45,6 +45,8 @@ def _family(metric: Metric, value: Any) -> Family:
 
 def _by_value(metric: Metric, counts: Mapping[str, int]) -> dict[str, int]:
     """Every listed value, also with 0; what is not listed counts as `other`."""
+    if metric.is_named:
+        return dict(counts)
     listed = dict.fromkeys(metric.values, 0)
     unlisted: Counter[str] = Counter()
     for value, count in counts.items():

@@ -4,7 +4,7 @@ Each shard is one slot and each call of it one script; what spans shards is not 
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from gateway.adapters.redis_store.all_answers import all_answers
@@ -12,6 +12,7 @@ from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
 from gateway.adapters.resp import Reply, Router, Script
 from gateway.domain.wire.ids import GatewayId, Tenant, encode_part
 from gateway.ports import InboxItem, InboxLag
+from gateway.ports.inbox import QUEUE_SHARDS_FROM
 
 
 class _Keys(NamedTuple):
@@ -24,10 +25,13 @@ class _Keys(NamedTuple):
 class RedisInbox:
     """`shards` is the same in all gateways of an installation."""
 
-    def __init__(self, client: Router, scripts: ExchangeScripts, *, shards: int) -> None:
+    def __init__(
+        self, client: Router, scripts: ExchangeScripts, *, shards: int, webhook_tenants: Collection[str] = ()
+    ) -> None:
         self._client = client
         self._scripts = scripts
         self._shards = shards
+        self._webhook_tenants = frozenset(webhook_tenants)
         self._first = 0
 
     async def deposit(self, tenant: Tenant, shard: int, items: Sequence[bytes]) -> bool:
@@ -36,13 +40,21 @@ class RedisInbox:
         return bool(stored)
 
     async def take(
-        self, tenant: Tenant, consumer: str, limit: int, lease_ms: int, waiter: GatewayId | None = None
+        self,
+        tenant: Tenant,
+        consumer: str,
+        limit: int,
+        lease_ms: int,
+        waiter: GatewayId | None = None,
+        *,
+        for_webhooks: bool = False,
     ) -> list[InboxItem]:
         """Begins at another shard each time, so that none starves."""
         first, self._first = self._first, (self._first + 1) % self._shards
+        base = 0 if for_webhooks or tenant not in self._webhook_tenants else QUEUE_SHARDS_FROM
         taken: list[InboxItem] = []
         for place in range(self._shards):
-            shard = (first + place) % self._shards
+            shard = base + (first + place) % self._shards
             arguments = (consumer, limit - len(taken), lease_ms, "" if waiter is None or taken else waiter)
             found = await self._call(self._scripts.take, _keys(tenant, shard), arguments, repeats=False)
             taken += [
@@ -55,7 +67,7 @@ class RedisInbox:
 
     async def leave(self, tenant: Tenant, waiter: GatewayId) -> None:
         await all_answers(
-            [self._client.call("ZREM", _keys(tenant, shard).waiters, waiter) for shard in range(self._shards)]
+            [self._client.call("ZREM", _keys(tenant, shard).waiters, waiter) for shard in self._all(tenant)]
         )
 
     async def ack(self, tenant: Tenant, items: Sequence[tuple[int, str]]) -> int:
@@ -80,12 +92,10 @@ class RedisInbox:
         return sum(await all_answers(calls))
 
     async def dead(self, tenant: Tenant, limit: int) -> list[tuple[str, bytes, str]]:
-        calls = [
-            self._client.call("XRANGE", _keys(tenant, shard).dead, "-", "+", "COUNT", limit)
-            for shard in range(self._shards)
-        ]
+        shards = self._all(tenant)
+        calls = [self._client.call("XRANGE", _keys(tenant, shard).dead, "-", "+", "COUNT", limit) for shard in shards]
         found: list[tuple[int, str, bytes, str]] = []
-        for shard, letters in enumerate(await all_answers(calls)):
+        for shard, letters in zip(shards, await all_answers(calls), strict=True):
             for ident, (_, item, _, reason) in letters:
                 entry = ident.decode()
                 found.append((int(entry.partition("-")[0]), f"{shard}/{entry}", item, reason.decode()))
@@ -99,14 +109,14 @@ class RedisInbox:
             wanted = self._by_shard(known)
             return sum([await self._redrive(tenant, shard, (0, *idents)) for shard, idents in wanted.items()])
         total = 0
-        for shard in range(self._shards):
+        for shard in self._all(tenant):
             while moved := await self._redrive(tenant, shard, (_REDRIVE_ITEMS,)):
                 total += moved
         return total
 
     async def lag(self, tenant: Tenant) -> InboxLag:
         calls = []
-        for shard in range(self._shards):
+        for shard in self._all(tenant):
             stream, _, _, dead = _keys(tenant, shard)
             calls.append(self._call(self._scripts.lag, (stream, dead), (), repeats=True))
         lags = await all_answers(calls)
@@ -116,11 +126,18 @@ class RedisInbox:
         arguments = (encode_part(tenant), *what)
         return int(await self._call(self._scripts.redrive, _keys(tenant, shard), arguments, repeats=False))
 
+    def _all(self, tenant: Tenant) -> list[int]:
+        shards = list(range(self._shards))
+        if tenant in self._webhook_tenants:
+            shards += [QUEUE_SHARDS_FROM + shard for shard in shards]
+        return shards
+
     def _by_shard(self, items: Sequence[tuple[int, str]]) -> dict[int, list[str]]:
         """Entries that cannot be are left out: they come from outside."""
         found: dict[int, list[str]] = {}
         for shard, entry in items:
-            if 0 <= shard < self._shards and _is_entry(entry):
+            place = shard - QUEUE_SHARDS_FROM if shard >= QUEUE_SHARDS_FROM else shard
+            if 0 <= place < self._shards and _is_entry(entry):
                 found.setdefault(shard, []).append(entry)
         return found
 

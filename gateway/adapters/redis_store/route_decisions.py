@@ -5,7 +5,7 @@ from typing import Final
 
 import structlog
 
-from gateway.adapters.resp import Client
+from gateway.adapters.resp import Router
 from gateway.domain.routing.book import Decision, Verdict
 
 log = structlog.get_logger()
@@ -15,7 +15,7 @@ KEY: Final = b"rr:routes"
 
 
 class RedisRouteDecisions:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Router) -> None:
         self._client = client
 
     async def read(self) -> Decision | None:

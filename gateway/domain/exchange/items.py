@@ -22,6 +22,8 @@ class ItemKind(StrEnum):
     """Nobody looks at a run any more, and its producer had asked to be told."""
     ABANDONED = "abandoned"
     EXPIRED = "expired"
+    POST_PROCESSING = "post_processing"
+    """A job that a producer pushed, or a copy of a message that the route table sends to agents; `type` says which."""
 
 
 def input_item_id(session: SessionRef, client: str, number: int) -> str:

@@ -27,6 +27,7 @@ from gateway.ports import (
     StoreUnavailable,
     SweepResult,
 )
+from gateway.ports.inbox import QUEUE_SHARDS_FROM
 
 LINE = Line(b"e.f")
 NEIGHBOUR = GatewayId("gw-2")
@@ -203,11 +204,20 @@ class FakeInbox:
         return True
 
     async def take(
-        self, tenant: Tenant, consumer: str, limit: int, lease_ms: int, waiter: GatewayId | None = None
+        self,
+        tenant: Tenant,
+        consumer: str,
+        limit: int,
+        lease_ms: int,
+        waiter: GatewayId | None = None,
+        *,
+        for_webhooks: bool = False,
     ) -> list[InboxItem]:
         self.faults.check("take")
         self.takes.append((tenant, consumer, limit, lease_ms, waiter))
-        items, self.waiting = self.waiting[:limit], self.waiting[limit:]
+        theirs = [item for item in self.waiting if not for_webhooks or item.shard < QUEUE_SHARDS_FROM]
+        items = theirs[:limit]
+        self.waiting = [item for item in self.waiting if item not in items]
         self.taken |= {(item.shard, item.entry): item for item in items}
         return items
 
