@@ -201,19 +201,19 @@ async def test_a_pause_holds_and_everything_comes_afterwards() -> None:
 
 
 async def test_more_than_is_held_is_read_from_the_log() -> None:
-    async with stage(held_bytes=4 * KIB) as it:
+    async with stage(held_bytes=16 * KIB) as it:
         coalescer, _, link = await slowed(it)
-        it.append(*("x" * KIB for _ in range(6)))
+        it.append(*("x" * KIB for _ in range(18)))
         await turn(coalescer)
 
-        assert link.seqs() == list(range(1, 7))
+        assert link.seqs() == list(range(1, 19))
         assert it.log.reads[:1] == [0]
 
 
 async def test_a_client_that_acknowledges_nothing_falls_behind_at_its_window() -> None:
-    async with stage(unacked_bytes=8 * KIB) as it:
+    async with stage(unacked_bytes=16 * KIB) as it:
         coalescer, connection, _ = await slowed(it, is_acking=True)
-        it.append(*("x" * KIB for _ in range(9)))
+        it.append(*("x" * KIB for _ in range(18)))
         await turn(coalescer)
 
         assert connection.state is State.LAGGING

@@ -7,6 +7,7 @@ from gateway.core.gauges import MAX_LISTED, Gauge, Status
 from gateway.core.hub import Hub
 from gateway.core.ingest import Ingest
 from gateway.domain.measures import Gauges
+from gateway.domain.sessions.quality import Quality, Thresholds
 from gateway.domain.sessions.states import State
 from gateway.domain.wire.connect import Channel
 from gateway.domain.wire.ids import GatewayId, SessionId, SessionRef, Tenant
@@ -40,6 +41,7 @@ def connection(
         unsent_bytes=100,
         unacked_bytes=7,
         opened_at=50 - age,
+        quality=Quality(Thresholds()),
     )
 
 
@@ -61,6 +63,7 @@ def test_gauges_count_what_is_there() -> None:
     assert gauge(lagging, other_line, connection("c", channel=Channel.SSE)).read() == Gauges(
         connections={"lagging": 1, "recovering": 1, "live": 1},
         channels={"websocket": 2, "sse": 1},
+        qualities={"good": 3},
         sessions=1,
         unsent_bytes=300,
         unacked_bytes=21,
