@@ -13,6 +13,7 @@ from gateway.core.attempts import Attempts
 from gateway.core.inbox import InboxDesk
 from gateway.core.notices import HeadsNotices
 from gateway.core.peers import Peers
+from gateway.core.quotas import Quotas
 from gateway.core.relay import Relay
 from gateway.core.subscriber import Subscriber
 from gateway.core.sweeper import Sweeper
@@ -41,6 +42,7 @@ class AgentSide:
         gateway: GatewayId,
         clock: Clock,
         rng: random.Random,
+        quotas: Quotas | None = None,
     ) -> None:
         exchange, inbox, deadlines = kept.exchange, kept.inbox, kept.deadlines
         self._owner = owner
@@ -61,6 +63,7 @@ class AgentSide:
             settings.limits,
             clock,
             WALL_CLOCK,
+            quotas=quotas,
         )
         self.desk = InboxDesk(inbox, self.attempts, measures, gateway, settings.inbox, clock)
         self._poster = HttpPoster(WALL_CLOCK)

@@ -8,6 +8,7 @@ from gateway.core.access import Revoked
 from gateway.core.attempts import Attempts
 from gateway.core.hooks import TextHooks
 from gateway.core.notices import HeadsNotices
+from gateway.core.quotas import Quotas
 from gateway.core.runs.keeper import Keeper
 from gateway.core.runs.parts import RunParts
 from gateway.core.runs.runs import Runs
@@ -39,6 +40,7 @@ class RunSide:
         clock: Clock,
         rng: random.Random,
         revoked: Revoked,
+        quotas: Quotas | None = None,
     ) -> None:
         self._owner = owner
         parts = RunParts(
@@ -57,6 +59,7 @@ class RunSide:
             rng=rng,
             hooks=hooks,
             ticker=Ticker(clock),
+            quotas=quotas,
         )
         self.runs = Runs(parts)
         self.tokens = Tokens(parts, self.runs, rng)

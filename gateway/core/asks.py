@@ -14,6 +14,7 @@ import structlog
 
 from gateway.core.attempts import Attempts
 from gateway.core.ingest import AppendNotes
+from gateway.core.quotas import Quotas
 from gateway.core.waits import Waits
 from gateway.domain.access.principal import Principal
 from gateway.domain.exchange.ask import (
@@ -88,6 +89,7 @@ class Asks:
     clock: Clock
     wall_clock: Callable[[], float]
     waits: Waits[tuple[bytes, AskId]] = field(default_factory=Waits)
+    quotas: Quotas | None = None
 
     async def open(
         self, session: SessionRef, spec: AskSpec, expires_in_seconds: float | None, owner: UserId | None = None
@@ -95,6 +97,8 @@ class Asks:
         """Show it to people. The same ask again answers what has become of it. CONFLICT: the id is another ask's."""
         expires_in_ms = self._expiry_ms(expires_in_seconds)
         item = spec.item(self.limits.message_bytes)
+        if self.quotas is not None:
+            self.quotas.check_append(session, 1, len(item.body))
         run = None if spec.record.run is None else RunId(spec.record.run)
         request = OpenAsk(session, spec.ask, run, item.body, spec.encoded_record(), expires_in_ms, owner)
         outcome, _ = await self.attempts.noted(

@@ -11,12 +11,14 @@ from time import time
 
 from gateway.core.connection import Connection
 from gateway.core.local_session import LocalSession
+from gateway.core.quotas import Presence
 from gateway.core.reclaims import Reclaims
 from gateway.core.repair import Repair
 from gateway.core.resume import Resume
 from gateway.core.shared import Shared
 from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures
+from gateway.domain.sessions.states import State
 from gateway.domain.wire.bus import HeadNotice
 from gateway.domain.wire.frames import MARK_AFTER_SEQ, belongs, timestamp_of
 from gateway.domain.wire.ids import ConnectionId, GatewayId, SessionRef
@@ -49,6 +51,8 @@ class Hub:
     ) -> None:
         self.sessions: dict[bytes, LocalSession] = {}
         """By session key."""
+        self.presence: Presence | None = None
+        """Counts by tenant; None while no tenant is limited."""
         self.connections: set[Connection] = set()
         """Upgraded and not yet ended. One whose claim is under way is only in its session, with `generation` 0."""
         self.resume = Resume(store, limits, measures, owner, gateway=gateway, rng=rng, runs=runs)
@@ -70,11 +74,24 @@ class Hub:
         return self.sessions.get(ref.key) or LocalSession(ref)
 
     def attach(self, connection: Connection) -> None:
-        """From here on what arrives for its session is held for it. Before the claim (R17, R20)."""
+        """From here on what arrives for its session is held for it. Before the claim (R17, R20).
+
+        RelayError QUOTA_EXCEEDED: the tenant has too many; nothing was changed.
+        """
+        ref = connection.session.ref
+        if self.presence is not None:
+            self.check_quota(ref, connection.replaces)
+            self.presence.joined(ref.tenant, is_new_session=ref.key not in self.sessions)
         session = self.sessions.setdefault(connection.session.key, connection.session)
         connection.session = session
         session.connections.append(connection)
         connection.start_holding()
+
+    def check_quota(self, ref: SessionRef, replaces: ConnectionId | None) -> None:
+        """RelayError QUOTA_EXCEEDED: one connection more of this tenant is too many."""
+        if self.presence is not None:
+            is_new_session = ref.key not in self.sessions
+            self.presence.check(ref.tenant, is_new_session=is_new_session, replaces_one=replaces is not None)
 
     def opened(self, connection: Connection) -> None:
         """It has a link now."""
@@ -86,6 +103,8 @@ class Hub:
         session = connection.session
         if connection in session.connections:
             session.connections.remove(connection)
+            if self.presence is not None:
+                self.presence.left(session.ref.tenant, was_last_of_session=not session.connections)
             if not session.connections:
                 self.sessions.pop(session.key, None)
 
@@ -138,9 +157,9 @@ class Hub:
                 elif seq > connection.sent_seq:
                     cause = "hole"
             elif connection.held is not None:
-                connection.held.hold(line, seq, text)
+                connection.held.hold(line, seq, text, raw)
         if cause:
-            self._repair.hold(session, line, seq, text, cause)
+            self._repair.hold(session, line, seq, text, raw, cause)
         self._last_frame = frame
 
     def flush(self) -> None:
@@ -189,6 +208,9 @@ class Hub:
             self._measures.checks[cause] += 1
             if line == session.line and head > session.head_seen:
                 session.head_seen = head
+            for connection in session.connections:
+                if connection.state is State.COALESCING and connection.line != line:
+                    connection.read_anew()
             if any(c.is_live and (c.line != line or c.sent_seq < head) for c in session.connections):
                 self._repair.start(session, cause)
 

@@ -16,6 +16,7 @@ from gateway.core.lanes import Lanes
 from gateway.core.noted import NotedAppends
 from gateway.core.order import Windows
 from gateway.core.own_appends import OwnAppends, Push, placeholders
+from gateway.core.quotas import Quotas
 from gateway.core.refusals import GivenUp, refusal, unavailable
 from gateway.domain.measures import Measures
 from gateway.domain.wire.entry import Item
@@ -63,6 +64,7 @@ class Ingest:
     rng: random.Random
     noted: NotedAppends
     windows: Windows
+    quotas: Quotas | None = None
     lanes: Lanes = field(init=False)
     own: OwnAppends = field(init=False)
 
@@ -85,13 +87,15 @@ class Ingest:
     ) -> Appended:
         """Whole or not at all; calls for one session and producer take effect in the order in which they were made.
 
-        Without `producer` the gateway's own identity is used. RelayError: EXPECTED, PRODUCER_UNKNOWN, FENCED, GONE
-        and BUSY wrote nothing; UNAVAILABLE says in details.outcome whether the messages may be there.
+        Without `producer` the gateway's own identity is used. RelayError: EXPECTED, PRODUCER_UNKNOWN, FENCED, GONE,
+        BUSY and QUOTA_EXCEEDED wrote nothing; UNAVAILABLE says in details.outcome whether the messages may be there.
         With `order` (of a producer) what comes too early waits; `kept_ms`: AppendRequest.
         """
+        size_bytes = sum(len(item.body) for item in items)
+        if self.quotas is not None:
+            self.quotas.check_append(session, len(items), size_bytes)
         began = self.clock()
         push = Push(session, items, owner, idempotency_key, began + self.redis.deadline_seconds, order, kept_ms)
-        size_bytes = sum(len(item.body) for item in items)
         try:
             if producer is None:
                 own = self.lanes.own(session.key)
@@ -120,6 +124,8 @@ class Ingest:
 
         Raises RelayError as `append` does when they could not be consumed; then the caller must say that instead.
         """
+        if self.quotas is not None:
+            self.quotas.check_append(session, count, 0)
         request = replace(placeholders(session, count, producer, first_number), order=order)
         deadline = self.clock() + self.redis.deadline_seconds
 
@@ -207,6 +213,8 @@ class Ingest:
             self.measures.ordered["waited"] += waiting
             self.measures.ordered["late"] += sum(result.late for result in results)
             self._watch_window(session, appended)
+        if self.quotas is not None:
+            self.quotas.saw(session, appended)
         # Also of a repeat: the attempt that wrote it was not answered, so nobody has been told of it.
         self.notes.note(session, appended)
 

@@ -11,6 +11,7 @@ from gateway.core.asks import Outboxes
 from gateway.core.attempts import Attempts
 from gateway.core.connection import Connection
 from gateway.core.ingest import AppendNotes
+from gateway.core.quotas import Quotas
 from gateway.core.rates import Rates
 from gateway.domain.access.principal import Principal
 from gateway.domain.exchange.control import InputMessage, read_input
@@ -43,6 +44,7 @@ class Inputs:
     outbox: OutboxSettings
     clock: Clock
     wall_clock: Callable[[], float]
+    quotas: Quotas | None = None
     rates: Rates = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,6 +89,8 @@ class Inputs:
             )
         message = read_input(number, payload, client, user, self.settings.message_bytes)
         self.outboxes.check(session.tenant)
+        if self.quotas is not None:
+            self.quotas.check_append(session, 1, len(message.echo_body), is_person=True)
         return message
 
     def _request(self, session: SessionRef, client: ClientId, user: UserId, message: InputMessage) -> InputRequest:

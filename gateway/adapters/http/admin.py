@@ -45,6 +45,8 @@ class AdminApi:
         runs: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
         cluster: Callable[[], Awaitable[Mapping[str, Any]]] | None = None,
         drain: Drain | None = None,
+        quotas: Callable[[], Mapping[str, Any]] | None = None,
+        admission: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
         self._access = access
         self._readiness = readiness
@@ -53,6 +55,8 @@ class AdminApi:
         self._cluster = cluster
         self._drain = drain
         self._runs = runs
+        self._quotas = quotas
+        self._admission = admission
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         router.add_get("/livez", self.live)
@@ -62,6 +66,10 @@ class AdminApi:
         router.add_get("/admin/runs", self.runs)
         if self._cluster is not None:
             router.add_get("/admin/cluster", self.cluster)
+        if self._quotas is not None:
+            router.add_get("/admin/quotas", self.quotas)
+        if self._admission is not None:
+            router.add_get("/admin/admission", self.admission)
         if self._drain is not None:
             router.add_post("/admin/drain", self.drain)
             router.add_delete("/admin/drain", self.undo_drain)
@@ -86,6 +94,18 @@ class AdminApi:
         principal = await self._access.authenticate(bearer_token(request))
         require_scope(principal, Scope.ADMIN)
         return json_response({} if self._cluster is None else await self._cluster())
+
+    async def quotas(self, request: web.Request) -> web.Response:
+        """Of the tenants that the configuration names; whoever is limited by the defaults is not listed."""
+        principal = await self._access.authenticate(bearer_token(request))
+        require_scope(principal, Scope.ADMIN)
+        return json_response({} if self._quotas is None else self._quotas())
+
+    async def admission(self, request: web.Request) -> web.Response:
+        """Counts and levels only: no address and no user is told."""
+        principal = await self._access.authenticate(bearer_token(request))
+        require_scope(principal, Scope.ADMIN)
+        return json_response({} if self._admission is None else self._admission())
 
     async def drain(self, request: web.Request) -> web.Response:
         """Empties this gateway, which lives on and is not ready. Answered at once."""

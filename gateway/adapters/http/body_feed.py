@@ -9,19 +9,23 @@ from typing import Self
 
 from aiohttp.streams import StreamReader
 
-from gateway.adapters.http.parts import OpenIngest
+from gateway.adapters.http.parts import Meter, OpenIngest
 from gateway.adapters.http.protocol import HttpProtocol
 
 
 class BodyFeed:
     """Of one request. Use as a context: outside of it the protocol has no sink."""
 
-    def __init__(self, protocol: HttpProtocol, content: StreamReader, ingest: OpenIngest) -> None:
+    def __init__(
+        self, protocol: HttpProtocol, content: StreamReader, ingest: OpenIngest, meter: Meter | None = None
+    ) -> None:
+        """`meter`: whom a quota limits is read in small steps, and not at all while it is in debt."""
         self._protocol = protocol
         self._read = content.read_nowait
         self._content = content
         self._ingest = ingest
         self._feed = ingest.feed
+        self._meter = meter
         self._waiter: asyncio.Future[None] | None = None
         self._is_waiting_for_room = False
         self._is_reading = False
@@ -46,6 +50,11 @@ class BodyFeed:
                 await self._ingest.room()
                 self._is_waiting_for_room = False
                 self._look()
+            elif self._meter is not None and self._meter.debt_seconds and self._content.exception() is None:
+                self._is_waiting_for_room = True
+                await self._meter.wait()
+                self._is_waiting_for_room = False
+                self._came_meanwhile = True
             elif self._came_meanwhile:
                 self._look()
             else:
@@ -76,7 +85,12 @@ class BodyFeed:
     @property
     def _has_more(self) -> bool:
         """To be read at once."""
-        return self._came_meanwhile and not self._is_done and not self._ingest.is_full
+        return (
+            self._came_meanwhile
+            and not self._is_done
+            and not self._ingest.is_full
+            and (self._meter is None or not self._meter.debt_seconds)
+        )
 
     def _read_on(self) -> None:
         self._came_meanwhile = False
@@ -85,7 +99,7 @@ class BodyFeed:
         if failure is not None:
             self._end(failure)
             return
-        data = self._read()
+        data = self._read() if self._meter is None else self._read_step(self._meter)
         if data:
             self._feed(data)
             if self._ingest.is_over:
@@ -95,6 +109,16 @@ class BodyFeed:
                 self._wake()
         if content.at_eof():
             self._end(None)
+
+    def _read_step(self, meter: Meter) -> bytes:
+        """What was left in the reader is looked for again; who waits in `run` decides when."""
+        data = self._read(meter.step_bytes)
+        meter.read(len(data))
+        if len(data) == meter.step_bytes:
+            self._came_meanwhile = True
+        if meter.debt_seconds:
+            self._wake()
+        return data
 
     def _end(self, failure: BaseException | None) -> None:
         self._failure = failure

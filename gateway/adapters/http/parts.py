@@ -96,10 +96,26 @@ class OpenIngest(Protocol):
     async def finish(self) -> dict[str, Any]: ...
 
 
+class Meter(Protocol):
+    """core/quotas/meter.py."""
+
+    @property
+    def step_bytes(self) -> int: ...
+
+    def read(self, size_bytes: int) -> None: ...
+
+    @property
+    def debt_seconds(self) -> float: ...
+
+    async def wait(self) -> None: ...
+
+
 class Runs(Protocol):
     """core/runs/runs.py. Everything raises RelayError only."""
 
     async def begin(self, request: StreamRequest) -> Any: ...
+
+    def meter(self, ref: SessionRef) -> Meter | None: ...
 
     def holding(self, ingest: Any, request: StreamRequest) -> AbstractContextManager[None]: ...
 
@@ -199,6 +215,7 @@ __all__ = [
     "Delivery",
     "Ingest",
     "Inputs",
+    "Meter",
     "OpenIngest",
     "PublicParts",
     "Runs",

@@ -14,7 +14,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from gateway.adapters.http.body_feed import BodyFeed
 from gateway.adapters.http.errors import error_response, json_response
-from gateway.adapters.http.parts import Access, OpenIngest, Runs, Tokens
+from gateway.adapters.http.parts import Access, Meter, OpenIngest, Runs, Tokens
 from gateway.adapters.http.protocol import HttpProtocol
 from gateway.adapters.http.requests import bearer_token, read_json, session_of
 from gateway.adapters.http.runs_query import (
@@ -85,7 +85,7 @@ class RunsApi:
         ingest = await self._runs.begin(wanted)
         with self._runs.holding(ingest, wanted):
             _watch_peer(request)
-            failure = await _read(request, ingest)
+            failure = await _read(request, ingest, self._runs.meter(ref))
             if failure is None:
                 try:
                     return json_response(await ingest.finish())
@@ -139,7 +139,7 @@ class RunsApi:
         return principal, await self._access.publisher(principal, session_of(request))
 
 
-async def _read(request: web.Request, ingest: OpenIngest) -> RelayError | None:
+async def _read(request: web.Request, ingest: OpenIngest, meter: Meter | None) -> RelayError | None:
     """Feed the body as it arrives, to its end. What is told when the ingest was stopped, or the body broke off."""
     loop = asyncio.get_running_loop()
     protocol = request.protocol
@@ -150,7 +150,7 @@ async def _read(request: web.Request, ingest: OpenIngest) -> RelayError | None:
         async with reading:
             ingest.on_stop(lambda: reading.reschedule(loop.time()))
             try:
-                with BodyFeed(protocol, request.content, ingest) as feed:
+                with BodyFeed(protocol, request.content, ingest, meter) as feed:
                     await feed.run()
             finally:
                 ingest.on_stop(_nothing_more)  # who finishes or breaks off from here on learns of it there

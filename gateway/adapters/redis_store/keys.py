@@ -8,6 +8,8 @@ from gateway.domain.wire.ids import SessionRef, Tenant, UserId, encode_part
 GATEWAYS: Final = b"rr:gateways"
 SERVING: Final = b"rr:serving"
 """Of them those that take new clients: what the ring is made of."""
+QUOTAS: Final = b"rr:quotas"
+"""Gateway -> what it told of its tenants' usage."""
 
 
 class SessionKeys(NamedTuple):
@@ -75,6 +77,7 @@ def revoked_key(tenant: Tenant) -> bytes:
 
 __all__ = [
     "GATEWAYS",
+    "QUOTAS",
     "SERVING",
     "SessionKeys",
     "gateway_key",

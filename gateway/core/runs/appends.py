@@ -5,6 +5,7 @@ Must never answer for a batch whose fate it does not know, nor bridge lost write
 
 from typing import Any, assert_never
 
+from gateway.core.quotas import Meter
 from gateway.core.refusals import GivenUp, unavailable
 from gateway.core.runs import failures
 from gateway.core.runs.batch import Batch
@@ -29,7 +30,7 @@ from gateway.ports import (
 class RunAppends:
     """Of one writer."""
 
-    __slots__ = ("_parts", "_producer", "epoch", "is_stopped", "last", "number", "offset", "ref", "run")
+    __slots__ = ("_parts", "_producer", "epoch", "is_stopped", "last", "meter", "number", "offset", "ref", "run")
 
     def __init__(self, parts: RunParts, ref: SessionRef, run: RunId, epoch: int, *, number: int, offset: int) -> None:
         """`number`: the next one of this epoch; `offset`: of the input that is in the log."""
@@ -41,6 +42,8 @@ class RunAppends:
         self.number = number
         self.offset = offset
         self.last: Appended | None = None
+        self.meter: Meter | None = None
+        """Of a stream whose tenant has quotas."""
         self.is_stopped = False
         """No more attempts: what is in flight may still take effect."""
 
@@ -79,6 +82,8 @@ class RunAppends:
         measures.appended_messages += count
         if count:
             self._parts.notes.note(self.ref, appended)
+            if self.meter is not None:
+                self.meter.appended(count, appended)
 
     async def _again(
         self, request: AppendRequest, failed: StoreUnavailable, deadline: float

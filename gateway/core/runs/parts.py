@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gateway.core.attempts import Attempts
 from gateway.core.hooks import TextHooks
 from gateway.core.ingest import AppendNotes
+from gateway.core.quotas import Quotas
 from gateway.core.runs.ticker import Ticker
 from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures
@@ -32,6 +33,7 @@ class RunParts:
     rng: random.Random
     hooks: TextHooks | None
     ticker: Ticker
+    quotas: Quotas | None = None
 
     @property
     def now_ms(self) -> float:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import structlog
 
+from gateway.core.quotas import Meter
 from gateway.core.runs import failures
 from gateway.core.runs.open_ingest import OpenIngest
 from gateway.core.runs.opening import Opener, Place, is_stale, refusal_of
@@ -80,6 +81,8 @@ class Runs:
         if len(self.open) >= MAX_OPEN:
             raise RelayError(ErrorCode.BUSY, f"this gateway has {MAX_OPEN} open streams, its limit; try another one")
         ref, run, options = request.session, request.run, request.options
+        if self._parts.quotas is not None and request.attach is None:
+            self._parts.quotas.check_append(ref, 1, 0)
         attach, holder = request.attach, self._parts.gateway
         skip_bytes = 0
         if attach is None:
@@ -103,13 +106,13 @@ class Runs:
                 raise RelayError(ErrorCode.CONFLICT, message, details)
         pipeline, items = await self.opener.pipeline(ref, run, options, Place.of(writer))
         log.debug("run_opened", is_new=writer.is_new, traceparent=request.traceparent)
-        return OpenIngest(
-            self._parts,
-            self.opener.appends(ref, run, writer.epoch, writer.input_offset),
-            pipeline,
-            items,
-            skip_bytes=skip_bytes,
-        )
+        appends = self.opener.appends(ref, run, writer.epoch, writer.input_offset)
+        appends.meter = self.meter(ref)
+        return OpenIngest(self._parts, appends, pipeline, items, skip_bytes=skip_bytes)
+
+    def meter(self, ref: SessionRef) -> Meter | None:
+        """Who says when a stream into this session is to be read no more. None: nothing limits it."""
+        return None if self._parts.quotas is None else self._parts.quotas.meter(ref)
 
     @contextmanager
     def holding(self, ingest: OpenIngest, request: StreamRequest) -> Iterator[None]:

@@ -95,6 +95,8 @@ class Tokens:
 
     async def add(self, request: TokensRequest) -> dict[str, Any]:
         """The text is in the log or in the run's stored state. Starts the run when there is none. Raises RelayError."""
+        if self._parts.quotas is not None and request.text:
+            self._parts.quotas.check_append(request.session, 1, len(request.text.encode()))
         async with self._turn(request.session, request.run) as entry:
             for _ in range(MAX_ROUNDS):
                 try:

@@ -25,9 +25,11 @@ class ErrorCode(StrEnum):
     TOO_LARGE = "too_large"
     UNSUPPORTED = "unsupported"
     OVER_LIMIT = "over_limit"
+    QUOTA_EXCEEDED = "quota_exceeded"
     TAKEOVERS = "takeovers"
     TOO_MANY_CLIENTS = "too_many_clients"
     UNAVAILABLE = "unavailable"
+    UNREPLICATED = "unreplicated"
     BUSY = "busy"
     DRAINING = "draining"
     OUTBOX_FULL = "outbox_full"
@@ -57,9 +59,11 @@ ERROR_RULES: dict[ErrorCode, ErrorRule] = {
     ErrorCode.TOO_LARGE: ErrorRule(413, False, CloseCode.TOO_BIG),
     ErrorCode.UNSUPPORTED: ErrorRule(422, False, CloseCode.POLICY),
     ErrorCode.OVER_LIMIT: ErrorRule(429, True, CloseCode.OVER_LIMIT),
+    ErrorCode.QUOTA_EXCEEDED: ErrorRule(429, True, CloseCode.OVER_LIMIT),
     ErrorCode.TAKEOVERS: ErrorRule(429, True, CloseCode.OVER_LIMIT),
     ErrorCode.TOO_MANY_CLIENTS: ErrorRule(429, True, CloseCode.OVER_LIMIT),
     ErrorCode.UNAVAILABLE: ErrorRule(503, True, CloseCode.TRY_LATER),
+    ErrorCode.UNREPLICATED: ErrorRule(503, True, CloseCode.TRY_LATER),
     ErrorCode.BUSY: ErrorRule(503, True, CloseCode.TRY_LATER),
     ErrorCode.DRAINING: ErrorRule(503, True, CloseCode.RESTART),
     ErrorCode.OUTBOX_FULL: ErrorRule(503, True, CloseCode.TRY_LATER),
@@ -77,6 +81,8 @@ class RelayError(Exception):
     details: dict[str, Any] = field(default_factory=dict)
     after_ms: int | None = None
     """When to try again; the border adds jitter. None: the border's default for a retryable code."""
+    is_spread: bool = False
+    """`after_ms` is this caller's own moment already: jitter would put it beside others'."""
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
