@@ -73,9 +73,7 @@ class Rebalancer:
         self._overlap_seconds = overlap_seconds
         self._clock = clock
         self._rng = rng
-        self._rebalance = Rebalance(
-            RebalanceRules(settings.start_above, settings.within, settings.per_minute, settings.patience_seconds)
-        )
+        self._rebalance = Rebalance(RebalanceRules(settings.within, settings.per_minute, settings.patience_seconds))
         self._leaving: deque[_Asked] = deque()
         """In the order of their closes."""
         self._to_judge: deque[_Asked] = deque()
@@ -101,7 +99,8 @@ class Rebalancer:
             return
         here = sum(connection.is_open for connection in self._hub.connections)
         leaving = sum(asked.connection.is_open for asked in self._leaving)
-        count = self._rebalance.step(now, here, others, leaving)
+        is_sample = len(others) >= SAMPLED_GATEWAYS
+        count = self._rebalance.step(now, here, others, leaving, is_sample=is_sample)
         chosen = await self._choose(count, now) if count else []
         if not chosen:
             return

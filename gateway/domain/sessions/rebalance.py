@@ -1,36 +1,38 @@
 """How many connections a gateway that has more than its share asks to go elsewhere, and when (design.md 7). Pure.
 
 Slow on purpose: a cluster that grew is even again in minutes, and nobody notices. Each gateway judges only itself, by
-what the others say of themselves; two that disagree do no harm, since what either moves is bounded by its own excess.
+what the others say of themselves; two that disagree do no harm: what either moves is bounded by its own excess.
 """
 
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, floor
+from math import ceil, floor, sqrt
 from typing import Final
 
 MINUTE_SECONDS: Final = 60.0
 STEPS_A_MINUTE: Final = 12
 """The budget of a minute is spent in so many parts, not at its beginning."""
 AIM_SHARE: Final = 0.5
-"""It goes on to the middle of `within`, because some of those on their way come back."""
+"""Once it began it goes on to the middle of `within`, as some come back: it does not begin and end by turns."""
 LEAST_EXCESS: Final = 10
-"""Connections above the mean, below which a share above it means nothing."""
+CHANCE: Final = 3.0
+"""A smaller excess, or one of fewer standard deviations, is what a balancer by chance makes."""
+SAMPLE_WEIGHT: Final = 0.2
+"""Of a mean that was taken over some of the others: one such sample may be a tenth off."""
 JUDGED_AFTER_SECONDS: Final = 60.0
 """Whoever was asked to leave is back by then, or lives elsewhere."""
 LEAST_JUDGED: Final = 20
 FUTILE_SHARE: Final = 0.8
-"""So many of those asked came back here: the balancer in front goes by a hash, and moves are useless. Chance brings half
-of them back where there are two gateways."""
+"""So many of those asked came back here: the balancer in front goes by a hash, and moves are useless. Chance alone
+brings half of them back where there are two gateways."""
 FUTILE_REST_SECONDS: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class RebalanceRules:
-    """Shares are of the mean over all serving gateways."""
+    """`within`: the share above the mean over all serving gateways that is even enough."""
 
-    start_above: float
     within: float
     per_minute: int
     patience_seconds: float
@@ -39,7 +41,7 @@ class RebalanceRules:
 class Rebalance:
     """One per gateway. `step` about every five seconds; monotonic seconds come in."""
 
-    __slots__ = ("_above_since", "_asked", "_back", "_gone", "_rests_until", "_rules", "is_shedding")
+    __slots__ = ("_above_since", "_asked", "_back", "_gone", "_mean", "_rests_until", "_rules", "is_shedding")
 
     def __init__(self, rules: RebalanceRules) -> None:
         self._rules = rules
@@ -48,18 +50,23 @@ class Rebalance:
         """Of the last minute."""
         self._rests_until = float("-inf")
         self._gone = self._back = 0
+        self._mean: float | None = None
         self.is_shedding = False
 
-    def step(self, now: float, own: int, others: Sequence[int], leaving: int = 0) -> int:
+    def step(self, now: float, own: int, others: Sequence[int], leaving: int = 0, *, is_sample: bool = False) -> int:
         """How many may be asked to leave now. `own` still has the `leaving`, who were asked and are not gone yet.
 
         Never more than would bring it well within `within`, never more than the budget of the running minute.
+        `is_sample`: there are more others than these.
         """
-        stays = own - leaving
-        mean = (stays + leaving + sum(others)) / (1 + len(others))
         if not others or now < self._rests_until:
             self._stop()
             return 0
+        stays = own - leaving
+        mean = (own + sum(others)) / (1 + len(others))
+        if is_sample and self._mean is not None:
+            mean = SAMPLE_WEIGHT * mean + (1 - SAMPLE_WEIGHT) * self._mean
+        self._mean = mean
         excess = floor(stays - mean * (1 + self._rules.within * AIM_SHARE))
         if not self.is_shedding:
             self._look_for_a_start(now, stays, mean)
@@ -89,7 +96,8 @@ class Rebalance:
         return is_futile
 
     def _look_for_a_start(self, now: float, stays: int, mean: float) -> None:
-        if stays <= mean * (1 + self._rules.start_above) or stays - mean < LEAST_EXCESS:
+        least = max(LEAST_EXCESS, CHANCE * sqrt(mean))
+        if stays <= mean * (1 + self._rules.within) or stays - mean < least:
             self._above_since = None
         elif self._above_since is None:
             self._above_since = now
@@ -106,4 +114,4 @@ class Rebalance:
         self._above_since = None
 
 
-__all__ = ["JUDGED_AFTER_SECONDS", "LEAST_EXCESS", "Rebalance", "RebalanceRules"]
+__all__ = ["CHANCE", "JUDGED_AFTER_SECONDS", "LEAST_EXCESS", "Rebalance", "RebalanceRules"]
