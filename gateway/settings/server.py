@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
+from gateway.settings.admission import Networks
 from gateway.settings.topic import ByteCount, Topic, Words
 
 _PATTERN = re.compile(r"\*(\.[a-z0-9-]+){2,}(:[0-9]+)?")
@@ -60,6 +61,11 @@ class ServerSettings(Topic):
     """Off: a token in a URL ends up in the logs of every proxy on the way."""
     auth_timeout_seconds: float = Field(5, gt=0, le=60)
     """How long a socket may stay without its first `auth` message: an honest client sends it at once."""
+    trusted_proxies: Networks = ()
+    """Networks of the proxies in front (`10.0.0.0/8`): only they are believed when a header names the client's address.
+    Empty: the address is that of the peer."""
+    forwarded_header: Literal["x-forwarded-for", "forwarded"] = "x-forwarded-for"
+    """The one that your proxies write or append to. The other one is whatever the client sent, and is not read."""
     max_connections: int = Field(20_000, ge=1)
     """20 KiB for each idle one makes 400 MB; beyond it new ones get 503."""
     max_handshakes: int = Field(256, ge=1)

@@ -4,13 +4,17 @@ Must never keep a place for what was not let in, nor claim for a client that has
 """
 
 import random
+from typing import Any
 
 from aiohttp import hdrs, web
 
 from gateway.adapters.http.connect_params import Params, QueryReader, read_connect
-from gateway.adapters.http.connect_parts import Door, Identity, Visit
+from gateway.adapters.http.connect_parts import Door, Gate, Identity, Visit
+from gateway.adapters.http.peers import Peers
 from gateway.adapters.http.requests import bearer_token
 from gateway.domain.access.principal import Principal
+from gateway.domain.admission.addresses import AddressKey
+from gateway.domain.admission.kinds import Kind, kind_of
 from gateway.domain.measures import Measures
 from gateway.domain.wire.connect import Channel, ConnectRequest
 from gateway.domain.wire.errors import ErrorCode, RelayError
@@ -19,6 +23,8 @@ from gateway.ports import StoreUnavailable
 from gateway.settings import LivenessSettings, ServerSettings
 
 _BEARER = "bearer."
+_HELD: web.RequestKey[Any] = web.RequestKey("held", object)
+"""What the gate gave to the request's client."""
 
 
 class ClientLeft(Exception):
@@ -38,9 +44,12 @@ class Admission:
         liveness: LivenessSettings,
         needs_token: bool,
         rng: random.Random,
+        gate: Gate,
     ) -> None:
         """`needs_token` False: `auth.mode` is none, whatever comes is the same user."""
         self.door = door
+        self._gate = gate
+        self._peers = Peers(server) if gate.needs_addresses else None
         self.identity = identity
         self.measures = measures
         self.needs_token = needs_token
@@ -69,23 +78,64 @@ class Admission:
             cursor_names=cursor_names,
         )
 
+    def check(self, request: web.Request, asked: ConnectRequest, *, only_asks: bool = False) -> None:
+        """Before anything is spent on credentials. Raises RelayError; takes nothing."""
+        self._gate.check(kind_of(asked), self._address_of(request), only_asks=only_asks)
+
     async def identify(self, request: web.Request, params: Params) -> Principal:
-        """Raises RelayError UNAUTHENTICATED, StoreUnavailable."""
-        if not self.needs_token:
-            return await self.identity.authenticate(None)
-        token = given_token(request, params)
-        if token is None and params.ticket is not None:
-            return await self.identity.redeem(params.ticket)
-        return await self.identity.authenticate(token)
+        """Raises RelayError UNAUTHENTICATED, which counts against the caller's address; StoreUnavailable."""
+        try:
+            if not self.needs_token:
+                return await self.identity.authenticate(None)
+            token = given_token(request, params)
+            if token is None and params.ticket is not None:
+                return await self.identity.redeem(params.ticket)
+            return await self.identity.authenticate(token)
+        except RelayError as exc:
+            if exc.code is ErrorCode.UNAUTHENTICATED:
+                self._gate.failed(kind_of(params.request), self._address_of(request))
+            raise
+
+    async def probe(self, request: web.Request, params: Params) -> None:
+        """What a connect would be told. Takes nothing. Raises RelayError, StoreUnavailable."""
+        self.check(request, params.request, only_asks=True)
+        principal = await self.identify(request, params)
+        self._gate.check_user(kind_of(params.request), principal)
+        await self.door.probe(params.request, principal)
+
+    def take_place(self, request: web.Request, asked: ConnectRequest, principal: Principal | None = None) -> None:
+        """One `leave` follows. Without a principal, one `enter_late` before it. Raises RelayError."""
+        request[_HELD] = self._gate.admit(kind_of(asked), self._address_of(request), principal)
 
     async def enter(self, request: web.Request, asked: ConnectRequest, principal: Principal) -> Visit:
         """Takes a place, which is kept unless this raises. Raises RelayError, StoreUnavailable, ClientLeft."""
-        self.door.take_place()
+        self.take_place(request, asked, principal)
         try:
             return await self.door.enter(asked, principal, lambda: check_present(request))
         except BaseException:
-            self.door.leave()
+            self.leave(request)
             raise
+
+    async def enter_late(self, request: web.Request, asked: ConnectRequest, principal: Principal) -> Visit:
+        """For one that has a place and has now said who it is. Raises RelayError, StoreUnavailable, ClientLeft."""
+        self._gate.name_user(request[_HELD], principal)
+        return await self.door.enter(asked, principal, lambda: check_present(request))
+
+    def leave(self, request: web.Request) -> None:
+        """Gives back what the request holds."""
+        self._gate.leave(request[_HELD])
+
+    async def admit_read(self, request: web.Request, params: Params) -> Principal:
+        """For one answer from the log: a token, and no place. Raises RelayError, StoreUnavailable."""
+        address = self._address_of(request)
+        self._gate.check(Kind.READ, address, has_place=False)
+        principal = await self.identify(request, params)
+        self._gate.admit(Kind.READ, address, principal, has_place=False)
+        return principal
+
+    def _address_of(self, request: web.Request) -> AddressKey | None:
+        """None: no limit asks for it, or there is none."""
+        return None if self._peers is None else self._peers.address_of(request)
 
     def count(self, exc: Exception) -> None:
         """A connect that came to nothing, by its reason."""

@@ -39,7 +39,7 @@ def error_response(error: RelayError, rng: random.Random) -> web.Response:
     details = dict(error.details)
     headers = {}
     if error.rule.http_status in (429, 503):
-        after_ms = int((error.after_ms or DEFAULT_AFTER_MS) * rng.uniform(1, JITTER))
+        after_ms = jittered_after_ms(error, rng)
         details["after_ms"] = after_ms
         headers[hdrs.RETRY_AFTER] = str(max(1, math.ceil(after_ms / 1000)))
     body = {
@@ -53,6 +53,12 @@ def error_response(error: RelayError, rng: random.Random) -> web.Response:
     response = json_response(body, error.rule.http_status)
     response.headers.update(headers)
     return response
+
+
+def jittered_after_ms(error: RelayError, rng: random.Random) -> int:
+    """When the caller of a refusal shall come back."""
+    after_ms = error.after_ms or DEFAULT_AFTER_MS
+    return after_ms if error.is_spread else int(after_ms * rng.uniform(1, JITTER))
 
 
 def error_of(exc: Exception) -> RelayError:
@@ -118,4 +124,4 @@ def _route(request: web.Request) -> str:
     return "none" if resource is None else resource.canonical
 
 
-__all__ = ["Handler", "border", "cors_of", "error_of", "error_response", "json_response"]
+__all__ = ["Handler", "border", "cors_of", "error_of", "error_response", "jittered_after_ms", "json_response"]

@@ -40,7 +40,7 @@ class MessagesEndpoint:
 
     async def _read(self, request: web.Request, params: MessagesParams) -> web.Response:
         asked = params.connect.request
-        principal = await self._admission.identify(request, params.connect)
+        principal = await self._admission.admit_read(request, params.connect)
         answer = await self._history.read(
             principal,
             HistoryRequest(

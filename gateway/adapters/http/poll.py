@@ -40,7 +40,7 @@ class PollEndpoint:
         """Raises RelayError, StoreUnavailable."""
         asked = params.connect.request
         try:
-            self._admission.door.check()
+            self._admission.check(request, asked)
             principal = await self._admission.identify(request, params.connect)
             visit = await self._admission.enter(request, asked, principal)
         except ClientLeft as exc:
@@ -58,7 +58,7 @@ class PollEndpoint:
         except BaseException:
             link.end()
             visit.end("fault")
-            self._admission.door.leave()
+            self._admission.leave(request)
             raise
         head = visit.head
         link.end()
@@ -66,7 +66,7 @@ class PollEndpoint:
             # Before the answer: the client's next poll may be faster than our release, and would be a take-over.
             await visit.leave(reason)
         finally:
-            self._admission.door.leave()
+            self._admission.leave(request)
         if reason == "answered":
             self._admission.measures.reads["poll"] += 1
         cursor = link.cursor or (None if asked.cursor is None else str(asked.cursor))

@@ -13,7 +13,7 @@ from aiohttp.http import HttpVersion11
 
 from gateway.adapters.http.admission import Admission, ClientLeft
 from gateway.adapters.http.connect_parts import Visit
-from gateway.adapters.http.errors import DEFAULT_AFTER_MS, JITTER, cors_of, error_of
+from gateway.adapters.http.errors import cors_of, error_of, jittered_after_ms
 from gateway.adapters.http.link import CLOSE_TIMEOUT_SECONDS
 from gateway.adapters.http.protocol import HttpProtocol
 from gateway.adapters.http.requests import session_of
@@ -92,7 +92,7 @@ class SseEndpoint:
             self._admission.count(exc)
             raise
         try:
-            self._admission.door.check()
+            self._admission.check(request, params.connect.request)
             principal = await self._admission.identify(request, params.connect)
             prompt = None
             if request.method == hdrs.METH_POST:
@@ -150,7 +150,7 @@ class SseEndpoint:
             await self._prompts.send(request, prompt, principal, session_of(request))
         except BaseException:
             visit.end("refused")
-            self._admission.door.leave()
+            self._admission.leave(request)
             raise
 
     def _asked(self, params: SseParams) -> ConnectRequest:
@@ -206,12 +206,12 @@ class SseEndpoint:
                 # Without the end of its body: no library shall take half an answer for a whole one.
                 request.transport.close()
             visit.end(reason)
-            self._admission.door.leave()
+            self._admission.leave(request)
         return response
 
     async def _come_later(self, request: web.Request, params: SseParams, error: RelayError) -> web.StreamResponse:
         """A native EventSource gives up for ever on any status but 200: it is told when to come back (K02)."""
-        after_ms = int((error.after_ms or DEFAULT_AFTER_MS) * self._admission.rng.uniform(1, JITTER))
+        after_ms = jittered_after_ms(error, self._admission.rng)
         events = event_stream(params.shown)
         payload = {"kind": "reconnect_later", "after_ms": after_ms, "reason": error.code.value, "prefer": None}
         frame = control_frame(params.connect.request.session, self._admission.door.now_ms(), payload)

@@ -122,7 +122,7 @@ async def serving(valkey: Server, **topics: Any) -> AsyncIterator[World]:
         async with aiohttp.ClientSession() as http:
             yield World(gateway, port, http)
         assert await World(gateway, port, http).is_empty()
-        assert gateway._door.places_taken == 0
+        assert gateway._gate.places_taken == 0
     finally:
         await gateway.stop()
     assert not incidents

@@ -104,7 +104,6 @@ async def test_a_session_that_is_not_the_users_does_not_get_into_the_index() -> 
 async def test_who_waited_until_a_drain_began_is_not_let_in() -> None:
     """Its token came in the first message, or it stood in the queue."""
     async with door() as (it, door_, records):
-        door_.take_place()
         records.refusal = RelayError(ErrorCode.DRAINING, "this gateway is draining")
         with pytest.raises(RelayError):
             await door_.enter(REQUEST, EVERYBODY)
@@ -230,19 +229,6 @@ async def test_a_superseded_visit_releases_nothing() -> None:
         assert link.closed == (CloseCode.SUPERSEDED, "superseded")
 
 
-async def test_places_are_exact_at_the_cap() -> None:
-    async with door(max_connections=2) as (_, door_, _):
-        door_.take_place()
-        door_.take_place()
-        with pytest.raises(RelayError) as caught:
-            door_.take_place()
-        assert caught.value.code is ErrorCode.BUSY
-        door_.leave()
-        door_.take_place()
-
-        assert door_.places_taken == 2
-
-
 @pytest.mark.looptime
 async def test_a_connect_waits_for_its_turn_and_not_for_ever() -> None:
     async with door(max_handshakes=1) as (it, door_, records):
@@ -274,7 +260,7 @@ async def test_who_comes_back_is_let_in_before_who_is_new() -> None:
 
         new = it.owner.start("new", enter("new", dataclasses.replace(REQUEST, client=ClientId("new"))))
         await settle()
-        returning = dataclasses.replace(REQUEST, client=ClientId("back"), retry_count=1)
+        returning = dataclasses.replace(REQUEST, client=ClientId("back"), last_received_seq=0)
         back = it.owner.start("back", enter("back", returning))
         await settle()
         records.gate.set()
