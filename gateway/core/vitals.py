@@ -43,6 +43,7 @@ class Vitals:
             rtt_p99_ms=_ms(quantile(self.rtt.bounds, recent, 0.99)),
             behind_messages=self._counted.behind_messages,
             unsent_bytes=self._counted.unsent_bytes,
+            is_rtt_rising=self._counted.is_rtt_rising,
         )
 
 

@@ -1,11 +1,11 @@
--- Routes: fields of the routes hash, one a client. Eleven values, tabs between: gateway, connection, generation, lease (ms),
+-- Routes: fields of the routes hash, one a client. Twelve values, tabs between: gateway, connection, generation, lease (ms),
 -- capabilities, times of take-overs (ms, commas between), then of the connection that it replaces and that still receives:
--- gateway, connection, generation, until (ms); these four are empty when there is none. Last the generation of the first
--- claim of its connection.
+-- gateway, connection, generation, until (ms); these four are empty when there is none. Then the generation of the first
+-- claim of its connection, and its quality: level and score, empty until a renewal brings it, or from an older gateway.
 -- Fences compare connection and generation for equality (G6).
 
 local FIELDS = { 'gateway', 'connection', 'generation', 'lease', 'capabilities', 'takeovers', 'previous_gateway',
-  'previous_connection', 'previous_generation', 'previous_until', 'since' }
+  'previous_connection', 'previous_generation', 'previous_until', 'since', 'quality' }
 
 local function parse_route(text)
   local route, i = {}, 0
@@ -22,7 +22,7 @@ end
 local function store_route(routes, client, route)
   local values = {}
   for i = 1, #FIELDS do
-    local value = route[FIELDS[i]]
+    local value = route[FIELDS[i]] or '' -- a gateway of another version stored fewer
     values[i] = type(value) == 'number' and digits(value) or value
   end
   redis.call('HSET', routes, client, table.concat(values, '\t'))
