@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
-from gateway.core.refusals import GivenUp
+from gateway.core.refusals import GivenUp, unavailable
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.ports import Clock, StoreUnavailable
 from gateway.settings import RedisSettings
@@ -42,7 +42,7 @@ class Attempts:
                 return await call(), is_unknown
             except StoreUnavailable as exc:
                 is_unknown = is_unknown or exc.outcome_unknown
-                given_up = GivenUp(exc.reason, is_unknown)
+                given_up = GivenUp(exc.reason, is_unknown, exc.error_code)
             left = deadline - self.clock()
             if left <= 0:
                 raise _unavailable(given_up)
@@ -74,6 +74,8 @@ class Attempts:
 
 def _unavailable(given_up: GivenUp) -> RelayError:
     outcome = "unknown" if given_up.is_unknown else "not_written"
+    if given_up.code is ErrorCode.UNREPLICATED:
+        return unavailable(given_up)
     text = "it may have taken effect: ask again" if given_up.is_unknown else "nothing was written"
     return RelayError(ErrorCode.UNAVAILABLE, f"Redis did not answer in time; {text}", {"outcome": outcome})
 

@@ -191,17 +191,17 @@ class Ingest:
         """The answer, and whether an earlier attempt may have taken effect. Full jitter between. Raises GivenUp."""
         bound = self.redis.backoff_min_ms / 1000
         longest = self.redis.backoff_max_ms / 1000
-        reason, is_unknown = "its turn did not come in time", False
+        reason, is_unknown, code = "its turn did not come in time", False, ErrorCode.UNAVAILABLE
         while self.clock() < deadline:
             try:
                 return await call(), is_unknown
             except StoreUnavailable as exc:
-                reason = exc.reason
+                reason, code = exc.reason, exc.error_code
                 is_unknown = is_unknown or exc.outcome_unknown
             self.measures.append_retries += 1
             await asyncio.sleep(min(self.rng.uniform(0, bound), max(0.0, deadline - self.clock())))
             bound = min(bound * 2, longest)
-        raise GivenUp(reason, is_unknown)
+        raise GivenUp(reason, is_unknown, code)
 
     def _note(self, session: SessionRef, appended: Appended) -> None:
         results = appended.results
@@ -230,6 +230,7 @@ class Ingest:
 _OUTCOMES = {
     ErrorCode.EXPECTED: "expected",
     ErrorCode.UNAVAILABLE: "unavailable",
+    ErrorCode.UNREPLICATED: "unreplicated",
     ErrorCode.BUSY: "busy",
 }
 

@@ -16,16 +16,25 @@ class GivenUp(Exception):
 
     reason: str
     is_unknown: bool
+    code: ErrorCode = ErrorCode.UNAVAILABLE
+    """Of the last failure: UNREPLICATED when Redis did answer, and too few replicas have it."""
 
 
 def unavailable(given_up: GivenUp) -> RelayError:
     outcome = "unknown" if given_up.is_unknown else "not_written"
+    if given_up.code is ErrorCode.UNREPLICATED:
+        message = (
+            "too few replicas have it, so nobody sees it yet: repeat with the same number or Idempotency-Key"
+            if given_up.is_unknown
+            else "too few replicas answer; nothing was written"
+        )
+        return RelayError(given_up.code, message, {"outcome": outcome})
     message = (
         "Redis did not answer in time; the messages may be there: repeat with the same number or Idempotency-Key"
         if given_up.is_unknown
         else "Redis is not available; nothing was written"
     )
-    return RelayError(ErrorCode.UNAVAILABLE, message, {"outcome": outcome})
+    return RelayError(given_up.code, message, {"outcome": outcome})
 
 
 def refusal(outcome: Expected | AppendRefused | Moved) -> RelayError:

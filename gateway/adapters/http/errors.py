@@ -16,7 +16,7 @@ from gateway.adapters.http.escapes import check_escapes
 from gateway.adapters.http.origins import Origins
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import InvalidId
-from gateway.ports import StoreUnavailable
+from gateway.ports import StoreUnavailable, Unreplicated
 
 log = structlog.get_logger()
 
@@ -68,6 +68,8 @@ def error_of(exc: Exception) -> RelayError:
             return exc
         case InvalidId():
             return RelayError(ErrorCode.BAD_REQUEST, str(exc))
+        case Unreplicated():
+            return RelayError(exc.error_code, "too few replicas have it, so nobody sees it yet: try again")
         case StoreUnavailable():
             return RelayError(ErrorCode.UNAVAILABLE, "Redis is not available")
         case web.HTTPNotFound():

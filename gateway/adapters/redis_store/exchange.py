@@ -9,6 +9,7 @@ from gateway.adapters.redis_store import exchange_answers as read
 from gateway.adapters.redis_store.entering import entering
 from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
 from gateway.adapters.redis_store.keys import SessionKeys, session_keys
+from gateway.adapters.redis_store.reveals import Reveals
 from gateway.adapters.redis_store.scripts import StoreScripts
 from gateway.adapters.resp import Reply, Router, Script
 from gateway.domain.wire.frames import encode_json, payload_head
@@ -37,10 +38,13 @@ Argument = bytes | str | int
 class RedisExchange:
     """One per gateway."""
 
-    def __init__(self, client: Router, scripts: ExchangeScripts, log_scripts: StoreScripts) -> None:
+    def __init__(
+        self, client: Router, scripts: ExchangeScripts, log_scripts: StoreScripts, reveals: Reveals | None = None
+    ) -> None:
         self._client = client
         self._scripts = scripts
         self._enter = log_scripts.enter
+        self._reveals = reveals
 
     async def accept_input(self, request: InputRequest) -> InputAccepted | InputRefused:
         keys = session_keys(request.session)
@@ -153,7 +157,9 @@ class RedisExchange:
     ) -> tuple[Reply, bytes]:
         """The script's answer and `live`, or None and why there is no session to write to."""
         rest = (payload_head(session.session), *arguments)
-        return await entering(
+        if self._reveals is not None:
+            self._reveals.check(session)
+        answer, state = await entering(
             lambda endpoint: endpoint.evaluate(script, keys, (endpoint.incarnation, *rest), repeats=True),
             self._client,
             self._enter,
@@ -161,6 +167,18 @@ class RedisExchange:
             owner,
             may_make=may_make,
         )
+        if self._reveals is not None and answer is not None:
+            answer = await self._seen(self._reveals, session, answer)
+        return answer, state
+
+    async def _seen(self, reveals: Reveals, session: SessionRef, answer: Reply) -> Reply:
+        """What every call may have written on its way, too: overdue messages of others."""
+        if isinstance(answer, list) and answer[0][:1] == b"k":
+            return [await reveals.seen(session, answer[0], head_at=6, live_at=7), *answer[1:]]
+        if isinstance(answer, bytes) and answer[:1] in (b"a", b"=", b"s"):
+            return await reveals.seen(session, answer, head_at=2)
+        reveals.look_at(session)
+        return answer
 
 
 def _of_exchange(keys: SessionKeys) -> tuple[bytes, ...]:

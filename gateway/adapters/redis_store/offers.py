@@ -7,6 +7,7 @@ from gateway.adapters.redis_store.entering import entering
 from gateway.adapters.redis_store.exchange_answers import read_offer
 from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
 from gateway.adapters.redis_store.keys import session_keys
+from gateway.adapters.redis_store.reveals import Reveals
 from gateway.adapters.redis_store.scripts import StoreScripts
 from gateway.adapters.resp import Router
 from gateway.domain.wire.frames import payload_head
@@ -20,14 +21,20 @@ Argument = bytes | str | int
 class Offers:
     """One per gateway, on the connection of its appends."""
 
-    def __init__(self, client: Router, scripts: ExchangeScripts, log_scripts: StoreScripts) -> None:
+    def __init__(
+        self, client: Router, scripts: ExchangeScripts, log_scripts: StoreScripts, reveals: Reveals | None = None
+    ) -> None:
         self._client = client
         self._script = scripts.offer
         self._enter = log_scripts.enter
+        self._reveals = reveals
 
     async def offer(self, request: AppendRequest, code: str = "") -> AppendOutcome:
         """With `code` the numbers are consumed as refused."""
         name, epoch, registers = request.producer
+        reveals = self._reveals
+        if reveals is not None:
+            reveals.check(request.session)
         arguments: list[Argument] = [
             payload_head(request.session.session),
             name,
@@ -57,6 +64,10 @@ class Offers:
             may_make=registers,
         )
         if answer is not None:
+            if reveals is not None and answer[:1] == b"a":
+                answer = await reveals.seen(request.session, answer, head_at=2, live_at=3)
+            elif reveals is not None:
+                reveals.look_at(request.session)
             return read_offer(answer)
         return AppendRefused(AppendRefusal.GONE if state == b"deleted" else AppendRefusal.PRODUCER_UNKNOWN)
 

@@ -9,6 +9,7 @@ from typing import Final
 from gateway.adapters.redis_store import run_answers as read
 from gateway.adapters.redis_store.entering import ATTEMPTS, enter, entering
 from gateway.adapters.redis_store.keys import session_keys, text_keys
+from gateway.adapters.redis_store.reveals import Reveals
 from gateway.adapters.redis_store.run_texts import Life, Places, border, unescape, whole_part
 from gateway.adapters.redis_store.scripts import StoreScripts
 from gateway.adapters.resp import Reply, Router, Script
@@ -42,14 +43,24 @@ class RedisRunStore:
     `stop_run` is one of the scripts of the exchange, because it writes to the outbox too.
     """
 
-    def __init__(self, appends: Router, reads: Router, scripts: StoreScripts, stop_run: Script) -> None:
+    def __init__(
+        self,
+        appends: Router,
+        reads: Router,
+        scripts: StoreScripts,
+        stop_run: Script,
+        reveals: Reveals | None = None,
+    ) -> None:
         self._appends = appends
         self._reads = reads
         self._scripts = scripts
         self._stop_run = stop_run
         self._places = Places()
+        self._reveals = reveals
 
     async def open_run(self, request: OpenRun) -> RunWriter | RunRefused:
+        if self._reveals is not None:
+            self._reveals.check(request.session)
         keys = session_keys(request.session)
         arguments: list[Argument] = [
             payload_head(request.session.session),
@@ -76,6 +87,8 @@ class RedisRunStore:
         )
         if answer is None:
             return _absent(state)
+        if self._reveals is not None and answer[0] == b"o":
+            answer[1] = await self._reveals.seen(request.session, answer[1], head_at=1, live_at=8)
         return read.read_writer(answer)
 
     async def run(self, session: SessionRef, run: RunId) -> RunInfo | None:
@@ -95,6 +108,8 @@ class RedisRunStore:
         return None if answer == b"k" else read.read_refused(*answer.split(b"\n", 1))
 
     async def stop_run(self, request: StopRun) -> Stopped | RunRefused:
+        if self._reveals is not None:
+            self._reveals.check(request.session)
         keys = session_keys(request.session)
         seen = request.seen
         arguments: list[Argument] = [
@@ -121,13 +136,20 @@ class RedisRunStore:
             None,
             may_make=False,
         )
-        return _absent(state) if answer is None else read.read_stopped(answer)
+        if answer is None:
+            return _absent(state)
+        if self._reveals is not None and answer[0] == b"s":
+            answer[1] = await self._reveals.seen(request.session, answer[1], head_at=1)
+        return read.read_stopped(answer)
 
     async def snapshot(self, session: SessionRef) -> SnapshotPlan | None:
         """A log that another server wrote gets its fork first, as for pages."""
         keys = session_keys(session)
         answer = await self._read(session, self._scripts.snapshot, (keys.meta, keys.log, keys.kept), [])
-        return read.read_snapshot(answer)
+        found = read.read_snapshot(answer)
+        if self._reveals is not None and found is not None:
+            self._reveals.noticed(session, found.log)
+        return found
 
     # ---- texts ----
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import NamedTuple, Self
 
 from gateway.adapters.resp import Script
-from gateway.settings import LimitSettings, RedisSettings, RetentionSettings, RouteSettings, RunSettings
+from gateway.settings import AppendSettings, LimitSettings, RedisSettings, RetentionSettings, RouteSettings, RunSettings
 
 _INCLUDE = re.compile(r"^ *-- include: (lib_[a-z]+)$", re.MULTILINE)
 
@@ -22,6 +22,7 @@ SEEN_MAX = 1_000
 SEEN_MS = 86_400_000
 KNOWN_CLIENTS_MAX = 256
 TAKEOVERS_PERIOD_MS = 60_000
+_AT_ONCE = AppendSettings()
 
 
 class StoreScripts(NamedTuple):
@@ -46,6 +47,8 @@ class StoreScripts(NamedTuple):
     run: Script
     run_text: Script
     snapshot: Script
+    mark: Script
+    reveal: Script
 
     @classmethod
     def load(
@@ -55,8 +58,9 @@ class StoreScripts(NamedTuple):
         routes: RouteSettings,
         redis: RedisSettings,
         runs: RunSettings,
+        append: AppendSettings = _AT_ONCE,
     ) -> Self:
-        values = constants(retention, limits, routes, redis, runs)
+        values = constants(retention, limits, routes, redis, runs, append)
         return cls(*(load(name, values) for name in cls._fields))
 
 
@@ -66,12 +70,14 @@ def constants(
     routes: RouteSettings,
     redis: RedisSettings,
     runs: RunSettings,
+    append: AppendSettings = _AT_ONCE,
 ) -> dict[str, int | bool]:
     """What the scripts know of the settings."""
     return {
         "CLIENTS_MAX": limits.clients_per_session,
         "DUE_NOTE_MS": DUE_NOTE_MS,
         "FORKS_KEPT": FORKS_KEPT,
+        "HOLDS": append.min_replicas > 0,
         "KNOWN_CLIENTS_MAX": KNOWN_CLIENTS_MAX,
         "LEASE_MS": _ms(routes.lease_seconds),
         "LOG_MAX_BYTES": retention.max_bytes,

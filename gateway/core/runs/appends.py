@@ -89,14 +89,14 @@ class RunAppends:
         self, request: AppendRequest, failed: StoreUnavailable, deadline: float
     ) -> tuple[AppendOutcome, bool]:
         parts = self._parts
-        attempt, is_unknown, reason = 0, False, ""
+        attempt, is_unknown = 0, False
         while True:
-            reason, is_unknown = failed.reason, is_unknown or failed.outcome_unknown
+            is_unknown = is_unknown or failed.outcome_unknown
             attempt += 1
             parts.measures.append_retries += 1
             if self.is_stopped or not await parts.backoff(attempt, deadline):
-                parts.measures.appends["unavailable"] += 1
-                error = unavailable(GivenUp(reason, is_unknown))
+                parts.measures.appends[failed.error_code.value] += 1
+                error = unavailable(GivenUp(failed.reason, is_unknown, failed.error_code))
                 error.details |= self.attach_data()
                 raise error
             try:

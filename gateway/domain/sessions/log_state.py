@@ -27,6 +27,8 @@ class LogState:
     void: int = 0
     """Highest seq <= lost that no run text and no kept item can rebuild: a gap ends there, the rest is a snapshot (G4).
     """
+    held: int = 0
+    """Messages above `head` that wait for replicas: not to be seen yet, though somebody may have before a fail-over."""
 
     @property
     def fork(self) -> str:

@@ -63,7 +63,7 @@ def judge(cursor: Cursor, log: LogState) -> Verdict:
     if cursor.epoch != log.epoch:
         return _lost_all(cursor.seq, log, GapReason.EPOCH_CHANGED, {})
     if cursor.fork == log.fork:
-        if cursor.seq <= log.head:
+        if cursor.seq <= log.head + log.held:
             return _settled(cursor.seq, log)
         return _settled(0, log, Gap(log.head + 1, cursor.seq, GapReason.AHEAD, 0))
     for fork, follower in zip(log.forks, log.forks[1:], strict=False):

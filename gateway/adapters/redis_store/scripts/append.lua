@@ -10,7 +10,7 @@
 --      then for each message: class, with `+<bytes of the escaped text and its quote>` if its text counts; run; text bytes;
 --      the frame from after its timestamp to before `at`
 -- Result, lines of text:
---   a <line> <head> <live> <answers> <gateway>...   answers: for each repeat `=<seq>`, `=` or `!<code>`, then `+<seq>`: the
+--   a <line> <told head> <live> <answers> <gateway>...   answers: for each repeat `=<seq>`, `=` or `!<code>`, then `+<seq>`: the
 --                                                   others were appended from that seq on
 --   e <number>   the number that is expected
 --   v <offset>   nothing done: another offset is stored, or the number was used
@@ -105,7 +105,9 @@ if known_epoch ~= epoch or number ~= last + 1 or (options ~= '' and options ~= '
     last, segments = 0, ''
   end
   local function answer(answers)
-    return 'a\n' .. line .. '\n' .. digits(head) .. (#channels > 0 and '\n1\n' or '\n0\n') .. answers .. gateways
+    -- include: lib_visible
+    return 'a\n' .. line .. '\n' .. told_head(seen_head(META, head)) .. (#channels > 0 and '\n1\n' or '\n0\n') .. answers
+      .. gateways
   end
 
   -- A key that was seen: `<first seq> <count> <ms>`. It goes before the producer check.
@@ -211,7 +213,7 @@ for i = first_item, #ARGV, 4 do
     end
   end
 end
-local first_seq = head + 1
+local first_seq, first_head = head + 1, head
 if most > 0 then
   -- include: lib_room
 end
@@ -283,5 +285,10 @@ if ts < now - now % LOG_STEP_MS or ts > now or log_began then
   end
 end
 
+if HOLDS then
+  -- include: lib_visible
+  hold(META, first_head, head, '')
+  seq = told_head(seen_head(META, head))
+end
 return 'a\n' .. line .. '\n' .. seq .. (receivers > 0 and '\n1\n' or '\n0\n') .. repeats .. '+' .. format('%d', first_seq)
   .. gateways

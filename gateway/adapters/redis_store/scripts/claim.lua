@@ -8,7 +8,7 @@
 --      empty
 -- Result: array: lines of text, then `forks`, then the page's entries, or nil when the position is not on the
 -- current line, then run, seen seq and seen at of each cut of the client, then frames of open asks
---   c <incarnation> <generation> <epoch> <head> <lost> <void> <origin> <line of the position> <seq of the position>
+--   c <incarnation> <generation> <epoch> <told head> <lost> <void> <origin> <line of the position> <seq of the position>
 --     <input seq> <lowest seq of a kept push, or empty>
 --   r <incarnation> <reason> <after ms>
 
@@ -124,7 +124,7 @@ store_client(CLIENTS, client, known, now)
 keep_session(META, CLIENTS)
 
 -- Where to begin (protocol.md 1).
-local head, lost = bounds(LOG, meta[3])
+local head, lost, held = bounds(META, LOG, meta[3])
 local origin, line, seq = ARGV[10], '', ''
 if is_created then
   origin = 'created'
@@ -141,7 +141,7 @@ if origin == 'live' then
   entries = {}
 elseif line == '' or line == meta[2] then
   local after = tonumber(seq) or 0
-  entries = read_page(LOG, after > head and 0 or after, lost, head, tonumber(ARGV[15]))
+  entries = read_page(LOG, after > head + held and 0 or after, lost, head, tonumber(ARGV[15]))
 end
 
 -- What was cut for this client, and what is kept for those who connect.
@@ -156,10 +156,11 @@ end
 local kept = redis.call('HKEYS', KEPT)
 for i = 1, #kept do
   local kind, name = string.sub(kept[i], 1, 2), string.sub(kept[i], 3)
-  if kind == 'k:' then
+  if kind == 'k:' and tonumber(name) <= head then
     kept_from = math.min(kept_from or tonumber(name), tonumber(name))
   elseif kind == 'a:' then
-    asks[#asks + 1] = parse_ask(redis.call('HGET', KEPT, kept[i]))
+    local ask = parse_ask(redis.call('HGET', KEPT, kept[i]))
+    asks[#asks + 1] = tonumber(ask.seq) <= head and ask or nil
   end
 end
 table.sort(asks, function(one, two)
@@ -169,7 +170,7 @@ for i = 1, #asks do
   asks[i] = asks[i].frame
 end
 return {
-  table.concat({ 'c', report, generation, meta[1], digits(head), digits(lost),
+  table.concat({ 'c', report, generation, meta[1], told_head(head, held), digits(lost),
     digits(void_seq(META, LOG, head, lost, meta[3], meta[6], now)), origin, line, seq, known.input_seq,
     kept_from and digits(kept_from) or '' }, '\n'),
   meta[4],

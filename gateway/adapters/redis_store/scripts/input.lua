@@ -4,7 +4,7 @@
 -- ARGV 1 incarnation, 2 head of the frames, 3 client, 4 its number, 5 digest of the payload, 6 connection that must own the
 --      route, or empty, 7 its generation, 8 due note or empty, 9 item for the agent, 10 body of the echo
 -- Result, lines of text:
---   a <line> <head> <seq of the echo> <gateway>...
+--   a <line> <told head> <seq of the echo> <gateway>...
 --   = <line> <head> 0 <gateway>...   a repeat of what was accepted
 --   r <reason> <next number>
 --   l            the client has no live route: its gateway claims again
@@ -39,7 +39,7 @@ end
 local known = read_client(CLIENTS, client)
 local last = tonumber(known.input_seq)
 local function accept(mark, seq)
-  return finish(mark .. '\n' .. w.line .. '\n' .. digits(w.head) .. '\n' .. digits(seq) .. w.gateways)
+  return finish(mark .. '\n' .. w.line .. '\n' .. writer_head(w) .. '\n' .. digits(seq) .. w.gateways)
 end
 local function refuse(reason)
   return finish('r\n' .. reason .. '\n' .. digits(last + 1))

@@ -121,7 +121,7 @@
     plain = format('%d', head - 1)
   end
 
-  for j = 1, #channels do
+  for j = 1, HOLDS and 0 or #channels do
     receivers = receivers + call('PUBLISH', channels[j], '1m\n' .. sub(META, 5, -7) .. '\n' .. line .. '\n' .. seq
       .. '\n' .. class .. '\n' .. name .. '\n' .. at .. '\n' .. text_bytes .. '\n' .. frame)
   end

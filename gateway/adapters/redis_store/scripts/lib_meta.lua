@@ -2,8 +2,7 @@
 -- Fields: v epoch fork line forks inc log visible gen owner state, `p:<name>` for each producer (their number in
 -- `producers`), and what lib_runs says. `line` is `<epoch>.<fork>`. `log` is one field because every append reads and writes
 -- all of it. A tombstone's `inc` is `-`, which no server has.
--- `visible` is written at the beginning only; where it is below head it means head (until a version that has replicas to wait
--- for says otherwise).
+-- `visible` is written at the beginning, and where appends wait for replicas (lib_visible); alone it means nothing.
 
 -- Nonces: ten characters for an epoch, eight for a fork.
 local function epoch_nonce(nonces)

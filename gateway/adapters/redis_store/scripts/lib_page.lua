@@ -3,14 +3,19 @@
 -- Entries have two fields: `h`, `<class> <bytes appended before>` and where there is more to tell ` <at> <text bytes> <p> <run>`,
 -- and `f`, the frame. `p` is the last seq before this one that cannot be rebuilt, where that is not the one just before.
 
--- Head, and the highest seq that is gone for good: everything when the log expired.
-local function bounds(log, state)
+-- include: lib_visible
+
+-- Head, the highest seq that is gone for good (everything when the log expired), and how many messages are held above the
+-- head, which then is the last one that may be seen.
+local function bounds(meta, log, state)
   local head, _, lost = log_state(state)
   head, lost = tonumber(head), tonumber(lost)
   if head > lost and redis.call('EXISTS', log) == 0 then
-    return head, head
+    lost = head
   end
-  return head, lost
+  local held
+  head, held = seen_head(meta, head)
+  return head, math.min(lost, head), held
 end
 
 -- Highest seq, at most `lost`, that no run's text and no kept item can rebuild. `state` and `void` as meta has them.
@@ -44,7 +49,7 @@ local function read_page(log, after, lost, head, max_bytes)
   local entries, bytes, chunk = {}, 0, 16
   local position = math.max(after, lost)
   while position < head do
-    local stored = redis.call('XRANGE', log, position + 1, '+', 'COUNT', chunk)
+    local stored = redis.call('XRANGE', log, position + 1, digits(head), 'COUNT', chunk)
     if #stored == 0 then
       break
     end

@@ -1,7 +1,9 @@
 -- Messages that other scripts than `append` write: one writer a script call, between open_writer and close_writer nobody else
 -- touches what it holds of meta (head, line, plain, the runs of its messages). Included after lib_server and lib_runs.
 -- A writer has meta, line, now_ms, stamp (ms of its messages, text), head, channels, gateways (`\n<gateway>` for each),
--- receivers; whoever opens it sets `clients` (key) before close_writer.
+-- receivers; whoever opens it sets `clients` (key) before close_writer. `asks`: a line for each ask among its messages.
+
+-- include: lib_visible
 
 local RUN = '^(%a) %d+ %d+ (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)( %d+ %d+)$'
 
@@ -17,6 +19,7 @@ local function open_writer(meta, log, gws, incarnation, now, payload_head)
     meta = meta, log = log, now_ms = now, payload_head = payload_head, line = stored[2], head = tonumber(head),
     opened_head = tonumber(head), stamp = digits(math.max(now, tonumber(ts))), lost = tonumber(lost), bytes = bytes,
     freed = tonumber(freed), plain = plain ~= head and plain, total = total, channels = {}, gateways = '', receivers = 0,
+    asks = '',
   }
   for lease, gateway in string.gmatch(redis.call('GET', gws) or '', '(%d+) ([^\n]+)') do
     if tonumber(lease) > now then
@@ -47,8 +50,18 @@ local function write_message(w, class, name, text_bytes, body, is_kept)
   return head, frame
 end
 
+-- The head for the caller, once everything is written.
+local function writer_head(w)
+  if HOLDS and w.head > w.opened_head and not w.is_held then
+    hold(w.meta, w.opened_head, w.head, w.asks)
+    w.is_held = true
+  end
+  return told_head(seen_head(w.meta, w.head))
+end
+
 -- A script that has written nothing does not keep the log alive.
 local function close_writer(w)
+  writer_head(w)
   if w.head > w.opened_head then
     redis.call('HSET', w.meta, 'log', table.concat({ digits(w.head), w.stamp, digits(w.lost), w.bytes, digits(w.freed),
       w.plain or digits(w.head), w.total }, ' '))

@@ -6,7 +6,7 @@
 --      numbers are consumed as refused; then for each message: class with `+<tail bytes>` if its text counts, run, text bytes,
 --      body
 -- Result, lines of text:
---   a <line> <head> <live> <holes given up> <ms until the window is due, or empty> <first message kept until, or empty>
+--   a <line> <told head> <live> <holes given up> <ms until the window is due, or empty> <first message kept until, or empty>
 --     <answers> <gateway>...  answers, one a message: `+<seq>` appended, `~<seq>` appended late, `?` waits, `=<seq>` and `=`
 --     repeat, `!<code>` refused
 --   e <number>   the number that is expected (without order)
@@ -83,7 +83,7 @@ local function answer(words)
   local due_at = window_due(waiting)
   local first = string.match(words[1], '^[+=~](%d+)$')
   local kept_text = kept_ms > 0 and first and redis.call('HGET', KEPT, 'k:' .. first)
-  local lines = { 'a', w.line, digits(w.head), w.receivers > 0 and '1' or '0', w.gaps or 0,
+  local lines = { 'a', w.line, writer_head(w), w.receivers > 0 and '1' or '0', w.gaps or 0,
     due_at and digits(math.max(0, due_at - now)) or '', kept_text and string.match(kept_text, '^%d+') or '',
     table.concat(words, ' ') }
   return finish(table.concat(lines, '\n') .. w.gateways)

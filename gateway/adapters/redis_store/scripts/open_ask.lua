@@ -4,7 +4,7 @@
 -- ARGV 1 incarnation, 2 head of the frames, 3 session, 4 `"tenant":..,"session":..`, 5 ask, 6 run or empty, 7 body, 8 record,
 --      9 expires in (ms), 10 owner, 11 due note or empty
 -- Result: array: lines of text, then record, frame, resolution
---   k <status> <seq> <expires in ms> <1 if new> <line> <head> <live> <gateway>...
+--   k <status> <seq> <expires in ms> <1 if new> <line> <told head> <live> <gateway>...
 --   r <reason>
 --   m   nothing done: call `enter`, then again
 
@@ -31,7 +31,7 @@ local _, open = expire_asks(w, KEPT, OUTBOX, ARGV[3], ARGV[4])
 
 local function finish(ask, is_new)
   close_writer(w)
-  local lines = { 'k', ask.status, ask.seq, digits(math.max(0, ask.expiry - now)), is_new, w.line, digits(w.head),
+  local lines = { 'k', ask.status, ask.seq, digits(math.max(0, ask.expiry - now)), is_new, w.line, writer_head(w),
     w.receivers > 0 and '1' or '0' }
   return { table.concat(lines, '\n') .. w.gateways, ask.record, ask.frame, ask.resolution }
 end
@@ -70,7 +70,8 @@ outlive(w, KEPT, CLIENTS, expires_ms + ASK_RESOLVED_MS)
 if ARGV[10] ~= '' then
   redis.call('HSETNX', META, 'owner', ARGV[10])
 end
-for _, channel in ipairs(w.channels) do
+w.asks = '\n' .. name
+for _, channel in ipairs(HOLDS and {} or w.channels) do
   redis.call('PUBLISH', channel, '1a\n' .. string.sub(META, 5, -7) .. '\n' .. frame)
 end
 return finish(ask, '1')

@@ -4,7 +4,7 @@
 -- ARGV 1 incarnation, 2 head of the frames, 3 run, 4 body of run_start, 5 `1` if it may begin, 6 `1` if it may attach, 7 gateway
 --      or empty, 8 due note or empty, 9 owner or empty
 -- Result: array
---   o, <line> <head> <epoch> <1 if it begins> <input offset> <last number> <text bytes> <thinking bytes> <live>, state, gateways
+--   o, <line> <told head> <epoch> <1 if it begins> <input offset> <last number> <text bytes> <thinking bytes> <live>, state, gateways
 --   e, payload of its run_end   refused: it has ended
 --   n, x, d                     refused: there is none, it is open, due note stale
 --   m                           nothing done: call `enter`, then again
@@ -61,7 +61,7 @@ close_writer(w)
 local is_live = state.is_new and w.receivers > 0 or not state.is_new and #w.channels > 0
 return {
   'o',
-  table.concat({ w.line, digits(w.head), state.writer, state.is_new and '1' or '0', offset, number, state.text,
+  table.concat({ w.line, writer_head(w), state.writer, state.is_new and '1' or '0', offset, number, state.text,
     state.thinking, is_live and '1' or '0' }, '\n'),
   opaque,
   string.sub(w.gateways, 2),

@@ -3,7 +3,7 @@
 -- KEYS 1 meta, 2 log
 -- ARGV 1 incarnation, 2 after seq, 3 bytes
 -- Result: array: lines of text, `forks`, entries, then run, client, seen seq and seen at of each cut of the session
---   p <epoch> <head> <lost> <void>
+--   p <epoch> <told head> <lost> <void>
 --   m   no meta, or a tombstone
 --   s   meta names another server than this one: call `enter`, then again
 
@@ -17,7 +17,7 @@ end
 if (meta[1] ~= ARGV[1] or VERIFY_EVERY_CALL) and meta[1] ~= server_incarnation() then
   return { 's' }
 end
-local head, lost = bounds(KEYS[2], meta[3])
+local head, lost, held = bounds(KEYS[1], KEYS[2], meta[3])
 local entries = read_page(KEYS[2], tonumber(ARGV[2]), lost, head, tonumber(ARGV[3]))
 local void = void_seq(KEYS[1], KEYS[2], head, lost, meta[3], meta[6], clock())
 -- Who reads on learns of interrupts whose notice it did not get: the bus is at most once.
@@ -28,4 +28,4 @@ for run in string.gmatch(meta[7] or '', '[^\n]+') do
     cuts[place + 1], cuts[place + 2], cuts[place + 3], cuts[place + 4] = run, client, seq, at
   end
 end
-return { table.concat({ 'p', meta[2], digits(head), digits(lost), digits(void) }, '\n'), meta[4], entries, cuts }
+return { table.concat({ 'p', meta[2], told_head(head, held), digits(lost), digits(void) }, '\n'), meta[4], entries, cuts }

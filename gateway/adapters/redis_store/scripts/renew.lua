@@ -2,8 +2,8 @@
 -- renew: the leases of one gateway's clients of one session, and their acknowledgements (design.md 5.3).
 -- KEYS 1 meta, 2 clients, 3 routes, 4 gws
 -- ARGV 1 incarnation, 2 nonces, 3 gateway, then for each client: client, connection, generation, line at its claim, acked seq
---      on that line or empty
--- Result, lines of text: <incarnation> <line, empty without meta> <head>, then for each client:
+--      on that line or empty, quality or empty
+-- Result, lines of text: <incarnation> <line, empty without meta> <told head>, then for each client:
 --   k <generation>   it owns the route, or still receives beside a newer one that is not live yet
 --   l                lost: claim again for the same socket (no meta, no route, or another line)
 --   s                superseded
@@ -12,16 +12,18 @@
 -- include: lib_meta
 -- include: lib_routes
 -- include: lib_clients
+-- include: lib_visible
 
 local META, CLIENTS, ROUTES, GWS, gateway = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[3]
 local now, now_us = clock()
 local state, report = enter(META, ARGV[1], ARGV[2], '', nil)
 local meta = state == 'live' and redis.call('HMGET', META, 'line', 'log') or { '', '0' }
-local answers = { report, meta[1], (string.match(meta[2], '^%d+')) }
+local head = tonumber((string.match(meta[2], '^%d+')))
+local answers = { report, meta[1], told_head(seen_head(META, head)) }
 local live = read_routes(ROUTES, now)
 local is_here = false
 
-for i = 4, #ARGV, 5 do
+for i = 4, #ARGV, 6 do
   local client, connection, generation, line, acked = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
   local route = state == 'live' and live[client]
   local answer = 'l'
@@ -48,6 +50,9 @@ for i = 4, #ARGV, 5 do
     if is_owner then
       is_here = true
       route.lease = now + LEASE_MS
+      if ARGV[i + 5] ~= '' then
+        route.quality = ARGV[i + 5]
+      end
       store_route(ROUTES, client, route)
     end
     if answer ~= 's' then

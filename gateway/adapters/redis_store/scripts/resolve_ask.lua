@@ -4,7 +4,7 @@
 -- ARGV 1 incarnation, 2 head of the frames, 3 session, 4 `"tenant":..,"session":..`, 5 ask, 6 status: a or c, 7 body of
 --      `ask_resolved`, 8 item or empty, 9 due note or empty
 -- Result: array: lines of text, then record, frame, resolution
---   k <status> <seq> <ms until its outcome is forgotten> <1 if this answer is the outcome> <line> <head> <live> <gateway>...
+--   k <status> <seq> <ms until its outcome is forgotten> <1 if this answer is the outcome> <line> <told head> <live> <gateway>...
 --   r <reason>
 --   m   nothing done: call `enter`, then again
 
@@ -55,6 +55,6 @@ end
 close_writer(w)
 -- The same answer again: its first attempt won and was not heard.
 local is_winner = ask.resolution == body .. '}' and '1' or '0'
-local lines = { 'k', ask.status, ask.seq, digits(math.max(0, ask.expiry - now)), is_winner, w.line, digits(w.head),
+local lines = { 'k', ask.status, ask.seq, digits(math.max(0, ask.expiry - now)), is_winner, w.line, writer_head(w),
   w.receivers > 0 and '1' or '0' }
 return { table.concat(lines, '\n') .. w.gateways, ask.record, ask.frame, ask.resolution }

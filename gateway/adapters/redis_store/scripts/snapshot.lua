@@ -5,7 +5,7 @@
 -- Result: array: lines of text, `forks`, for each run in the order in which they began `<run> <o|e> <text until> <text kept>
 -- <thinking until> <thinking kept> <last seq>` as lines, payloads of run_start and run_end (or empty), then seq and frame of
 -- each kept item
---   p <epoch> <head> <lost> <void>
+--   p <epoch> <told head> <lost> <void>
 --   m   no meta, or a tombstone
 --   s   meta names another server than this one: call `enter`, then again
 
@@ -23,7 +23,7 @@ if (meta[1] ~= ARGV[1] or VERIFY_EVERY_CALL) and meta[1] ~= server_incarnation()
   return { 's' }
 end
 local now = clock()
-local head, lost = bounds(LOG, meta[3])
+local head, lost, held = bounds(META, LOG, meta[3])
 
 -- Runs that lie wholly in the log need nothing. A text goes up to the first of its frames that is retained.
 local runs, sought, tracks = {}, {}, 0
@@ -41,7 +41,7 @@ for _, run in ipairs(run_names(META)) do
   end
 end
 local position = lost
-while tracks > 0 and position < head do
+while tracks > 0 and position < head + held do -- the first retained frame may be held
   local entries = redis.call('XRANGE', LOG, position + 1, '+', 'COUNT', 64)
   if #entries == 0 then
     break
@@ -69,10 +69,11 @@ local items = {}
 local stored = redis.call('HGETALL', KEPT)
 for i = 1, #stored, 2 do
   local kind, name = string.sub(stored[i], 1, 2), string.sub(stored[i], 3)
-  if kind == 'k:' then
+  if kind == 'k:' and tonumber(name) <= head then
     items[#items + 1] = { seq = name, frame = string.match(stored[i + 1], '^%d+ (.*)$') }
   elseif kind == 'a:' then
-    items[#items + 1] = parse_ask(stored[i + 1])
+    local ask = parse_ask(stored[i + 1])
+    items[#items + 1] = tonumber(ask.seq) <= head and ask or nil
   end
 end
 table.sort(items, function(one, two)
@@ -83,7 +84,8 @@ for i, item in ipairs(items) do
   kept[2 * i - 1], kept[2 * i] = item.seq, item.frame
 end
 return {
-  table.concat({ 'p', meta[2], digits(head), digits(lost), digits(void_seq(META, LOG, head, lost, meta[3], meta[6], now)) }, '\n'),
+  table.concat({ 'p', meta[2], told_head(head, held), digits(lost),
+    digits(void_seq(META, LOG, head, lost, meta[3], meta[6], now)) }, '\n'),
   meta[4],
   briefs,
   kept,

@@ -4,7 +4,7 @@
 -- ARGV 1 incarnation, 2 head of the frames, 3 run, 4 reason, 5 more members of the payload, 6 client that gets a cut or empty,
 --      7 seen seq and 8 seen at, or empty, 9 item for the agent or empty, 10 due note or empty
 -- Result: array
---   s, <line> <head> <1 if it ended now> <seq of its end>, payload of run_end, gateway of its writer or '', gateways of the
+--   s, <line> <told head> <1 if it ended now> <seq of its end>, payload of run_end, gateway of its writer or '', gateways of the
 --     client, newline between, gateways that the messages went to, newline between
 --   n, d   refused: there is no such run, due note stale
 --   m      nothing done: call `enter`, then again
@@ -86,7 +86,7 @@ if client ~= '' then
 end
 return {
   's',
-  table.concat({ w.line, digits(w.head), is_new and '1' or '0', digits(end_seq) }, '\n'),
+  table.concat({ w.line, writer_head(w), is_new and '1' or '0', digits(end_seq) }, '\n'),
   payload,
   writer_gateway,
   table.concat(client_gateways, '\n'),

@@ -4,7 +4,7 @@
 -- KEYS 1 meta, 2 log, 3 gws, 4 clients, 5 kept, 6 pending, 7 outbox
 -- ARGV 1 incarnation, 2 head of the frames, 3 session, 4 `"tenant":..,"session":..`
 -- Result, lines of text:
---   s <line> <head> <1 if the outbox has items> <ms until the next deadline, or empty> <events, a word each> <gateway>...
+--   s <line> <told head> <1 if the outbox has items> <ms until the next deadline, or empty> <events, a word each> <gateway>...
 --   m   nothing done: no meta, a tombstone, or meta names another server: call `enter`, then again
 
 -- include: lib_server
@@ -73,5 +73,5 @@ if has_outbox then
   keep(CLIENTS, META_MS)
 end
 close_writer(w)
-return 's\n' .. w.line .. '\n' .. digits(w.head) .. (has_outbox and '\n1\n' or '\n0\n')
+return 's\n' .. w.line .. '\n' .. writer_head(w) .. (has_outbox and '\n1\n' or '\n0\n')
   .. (next_at and digits(math.max(0, next_at - now)) or '') .. '\n' .. table.concat(events, ' ') .. w.gateways

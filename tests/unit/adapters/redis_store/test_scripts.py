@@ -13,6 +13,7 @@ FLAGS = {
     "announce": "allow-oom", "describe": "allow-oom", "revoke": "allow-oom",
     "keep_alive": "allow-oom", "run": "no-writes", "run_text": "no-writes", "snapshot": "no-writes",
     "heads": "no-writes", "page": "no-writes", "info": "no-writes", "members": "no-writes",
+    "mark": "allow-oom", "reveal": "allow-oom",
 }  # fmt: skip
 
 

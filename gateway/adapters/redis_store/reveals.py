@@ -1,0 +1,244 @@
+"""Lets messages be seen once enough replicas have them (append.min_replicas, G2): mark, WAIT, reveal.
+
+One round after the other, however many appends wait: a mark that is written after their answers covers all of them, so
+rounds have connections of their own and no append stands behind a WAIT. What is owed when replicas are missing stays
+owed: rounds go on until there are enough. Whoever reads a session and meets what another gateway left held owes it, too.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, NamedTuple
+
+import structlog
+
+from gateway.adapters.redis_store.all_answers import all_answers
+from gateway.adapters.redis_store.keys import session_keys
+from gateway.adapters.redis_store.scripts import StoreScripts
+from gateway.adapters.resp import Endpoint, Reply, ReplyError, Router
+from gateway.domain.measures import Measures
+from gateway.domain.sessions.log_state import LogState
+from gateway.domain.wire.ids import SessionRef
+from gateway.ports import StoreUnavailable, Unreplicated
+from gateway.settings import AppendSettings
+
+log = structlog.get_logger()
+
+MAX_OWED: Final = 10_000
+"""Sessions that are owed without an append that waits; those beyond it are found again by whoever reads them."""
+PAUSE_SECONDS: Final = 0.1
+"""Between rounds while too few replicas answer."""
+_TOO_FEW: Final = "too few replicas have it"
+_IS_TOO_FEW: Final = "NOREPLICAS"
+"""The server's own `min-replicas-to-write` says the same."""
+
+
+class Seen(NamedTuple):
+    """`head` may be seen. `live`: a gateway has the session, and heard of it."""
+
+    head: int
+    live: bool
+
+
+@dataclass(slots=True)
+class _Owed:
+    """A stretch of one session's log, up to `seq`."""
+
+    ref: SessionRef
+    line: bytes
+    seq: int = 0
+    waiting: "list[asyncio.Future[Seen]]" = field(default_factory=list)
+
+
+class Reveals:
+    """One per gateway. `run` for ever. `appends` as the store's; `waits` carries nothing but rounds."""
+
+    def __init__(
+        self, appends: Router, waits: Router, scripts: StoreScripts, settings: AppendSettings, measures: Measures
+    ) -> None:
+        self._appends = appends
+        self._waits = waits
+        self._scripts = scripts
+        self._replicas = settings.min_replicas
+        self._wait_ms = round(settings.replica_wait_seconds * 1000)
+        self._measures = measures
+        self._owed: dict[tuple[bytes, bytes], _Owed] = {}
+        self._called = asyncio.Event()
+        self._short: dict[str, SessionRef] = {}
+        """Servers (by incarnation) whose last round had too few replicas; with a session that they have, to ask again."""
+
+    # ---- for the stores ----------------------------------------------------------------------------------------
+
+    def check(self, session: SessionRef) -> None:
+        """Before an append: where the last round had too few replicas nothing more is written. Raises Unreplicated."""
+        if self._short and self._appends.of(session_keys(session).meta).incarnation in self._short:
+            raise Unreplicated(_TOO_FEW, outcome_unknown=False)
+
+    async def seen(self, session: SessionRef, answer: bytes, head_at: int, live_at: int | None = None) -> bytes:
+        """A script's answer once what it wrote may be seen, with the head and `live` of that moment.
+
+        `head_at`: its line with the told head (lib_visible.lua), behind that with the log's line. Raises StoreUnavailable.
+        """
+        lines = answer.split(b"\n")
+        seq = _last(lines[head_at])
+        if seq is None:
+            return answer
+        owed = self._owe(session, lines[head_at - 1], seq)
+        future: asyncio.Future[Seen] = asyncio.get_running_loop().create_future()
+        owed.waiting.append(future)
+        head, is_live = await future
+        lines[head_at] = b"%d" % head
+        if live_at is not None:
+            lines[live_at] = b"1" if is_live else b"0"
+        return b"\n".join(lines)
+
+    def noticed(self, session: SessionRef, state: LogState | None) -> None:
+        """Somebody has read the session: what is held may have been left by a gateway that died."""
+        if state is not None and state.held and len(self._owed) < MAX_OWED:
+            self._owe(session, state.line, state.head + state.held)
+
+    def noticed_heads(
+        self, sessions: Sequence[SessionRef], found: Sequence[Reply | StoreUnavailable], line_at: int
+    ) -> None:
+        """The same where only lines of text are answered: the log's line at `line_at`, behind it the told head."""
+        for session, answer in zip(sessions, found, strict=True):
+            if isinstance(answer, StoreUnavailable):
+                continue
+            line, told_head = answer.split(b"\n")[line_at : line_at + 2]
+            seq = _last(told_head)
+            if seq is not None and len(self._owed) < MAX_OWED:
+                self._owe(session, line, seq)
+
+    def look_at(self, session: SessionRef) -> None:
+        """A refused call may have released messages of others."""
+        meta = session_keys(session).meta
+        endpoint = self._appends.of(meta)
+        asked = endpoint.evaluate(self._scripts.heads, (meta,), (endpoint.incarnation,), repeats=True)
+        asked.add_done_callback(partial(self._looked, session))
+
+    def _looked(self, session: SessionRef, asked: "asyncio.Future[Reply]") -> None:
+        if not asked.cancelled() and asked.exception() is None:
+            self.noticed_heads((session,), (asked.result(),), line_at=0)
+
+    def _owe(self, session: SessionRef, line: bytes, seq: int) -> _Owed:
+        key = (session.key, line)
+        owed = self._owed.get(key)
+        if owed is None:
+            owed = self._owed[key] = _Owed(session, line)
+        owed.seq = max(owed.seq, seq)
+        self._called.set()
+        return owed
+
+    # ---- rounds ------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        while True:
+            await self._called.wait()
+            self._called.clear()
+            due, self._owed = self._owed, {}
+            servers: dict[str, tuple[Endpoint, list[_Owed]]] = {}
+            for owed in due.values():
+                endpoint = self._waits.of(session_keys(owed.ref).meta)
+                servers.setdefault(endpoint.incarnation, (endpoint, []))[1].append(owed)
+            for session in self._short.values():
+                endpoint = self._waits.of(session_keys(session).meta)
+                servers.setdefault(endpoint.incarnation, (endpoint, []))
+            self._short = {name: ref for name, ref in self._short.items() if name in servers}
+            rounds = [self._round(*server) for server in servers.values()]
+            if not all(await asyncio.gather(*rounds)):
+                self._called.set()
+                await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _round(self, endpoint: Endpoint, due: list[_Owed]) -> bool:
+        """One server's. False: another one is due in a while."""
+        server = endpoint.incarnation
+        session = due[0].ref if due else self._short[server]
+        began = asyncio.get_running_loop().time()
+        try:
+            has_enough = await self._has_enough(endpoint, session)
+        except StoreUnavailable as exc:
+            self._measures.replica_waits["failed"] += 1
+            self._put_back(due, StoreUnavailable(exc.reason, outcome_unknown=True))
+            return False
+        self._measures.replica_wait_seconds.observe(asyncio.get_running_loop().time() - began)
+        self._measures.replica_waits["ok" if has_enough else "short"] += 1
+        if not has_enough:
+            if server not in self._short:
+                self._short[server] = session
+                log.warning("replicas_too_few", wanted=self._replicas)
+            self._put_back(due, Unreplicated(_TOO_FEW, outcome_unknown=True))
+            return False
+        if self._short.pop(server, None) is not None:
+            log.info("replicas_enough")
+        for owed in due:
+            self._reveal(server, owed)
+        return True
+
+    async def _has_enough(self, endpoint: Endpoint, session: SessionRef) -> bool:
+        """Whether enough replicas have everything that this server had written until now."""
+        mark = session_keys(session).meta[: -len("meta")] + b"mark"
+        # In one turn, so in this order on one connection; a mark that failed makes the count worthless.
+        marked = endpoint.evaluate(self._scripts.mark, (mark,), (), repeats=False)
+        counted = endpoint.call("WAIT", self._replicas, self._wait_ms)
+        try:
+            _, count = await all_answers((marked, counted))
+        except ReplyError as exc:
+            if exc.code == _IS_TOO_FEW:
+                return False
+            raise
+        return int(count) >= self._replicas
+
+    def _reveal(self, server: str, owed: _Owed) -> None:
+        keys = session_keys(owed.ref)
+        endpoint = self._appends.of(keys.meta)
+        if endpoint.incarnation != server:
+            self._put_back((owed,), StoreUnavailable("another server answers", outcome_unknown=True))
+            return
+        asked = endpoint.evaluate(
+            self._scripts.reveal,
+            (keys.meta, keys.log, keys.gws, keys.kept),
+            (server, owed.line, owed.seq),
+            repeats=True,
+        )
+        asked.add_done_callback(partial(self._revealed, owed))
+
+    def _revealed(self, owed: _Owed, asked: "asyncio.Future[Reply]") -> None:
+        error = StoreUnavailable("closed", outcome_unknown=True) if asked.cancelled() else asked.exception()
+        if isinstance(error, StoreUnavailable):
+            self._put_back((owed,), StoreUnavailable(error.reason, outcome_unknown=True))
+            return
+        answer = asked.result()
+        if answer == b"m":
+            # Whoever appended asks again and hears what became of it; nobody else waits for this stretch any more.
+            _fail(owed, StoreUnavailable("the log goes on elsewhere", outcome_unknown=True))
+            return
+        _, head, is_live = answer.split(b"\n")
+        seen = Seen(int(head.split(b" ")[0]), is_live == b"1")
+        for future in owed.waiting:
+            if not future.done():
+                future.set_result(seen)
+
+    def _put_back(self, due: Iterable[_Owed], error: StoreUnavailable) -> None:
+        """Those who wait hear of it now; what they wrote stays owed."""
+        for owed in due:
+            _fail(owed, error)
+            if len(self._owed) < MAX_OWED:
+                self._owe(owed.ref, owed.line, owed.seq)
+
+
+def _last(told_head: bytes) -> int | None:
+    """The seq of the last message that is held; None: none is."""
+    head, _, held = told_head.partition(b" ")
+    return int(head) + int(held) if held else None
+
+
+def _fail(owed: _Owed, error: StoreUnavailable) -> None:
+    waiting, owed.waiting = owed.waiting, []
+    for future in waiting:
+        if not future.done():
+            future.set_exception(error)
+            future.exception()  # seen, also when its caller was cancelled
+
+
+__all__ = ["MAX_OWED", "PAUSE_SECONDS", "Reveals", "Seen"]
