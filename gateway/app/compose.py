@@ -12,7 +12,6 @@ from gateway.adapters.auth import TokenAuthenticator, load_key_ring
 from gateway.adapters.http.admin import AdminApi
 from gateway.adapters.http.server import Listener, build_admin_app
 from gateway.adapters.machine.memory import memory_reader
-from gateway.adapters.machine.memory import memory_reader
 from gateway.adapters.prometheus import Exposition
 from gateway.app.agent_side import AgentSide
 from gateway.app.client_side import ClientSide
@@ -26,8 +25,6 @@ from gateway.core.coalescer import Coalescer
 from gateway.core.connection import Connection
 from gateway.core.door import Door
 from gateway.core.drainer import Drainer
-from gateway.core.gate import Gate
-from gateway.core.gate_watch import GateWatch
 from gateway.core.gate import Gate
 from gateway.core.gate_watch import GateWatch
 from gateway.core.gauges import Gauge, Status
@@ -211,16 +208,6 @@ class Gateway:
             has_users=settings.auth.mode == "jwt",
         )
         self._gate_watch = GateWatch(self._gate, memory_reader(settings.admission.memory_limit_bytes), clock)
-        self._gate = Gate(
-            settings.admission,
-            measures,
-            places=settings.server.max_connections,
-            refusal=self._refusal,
-            clock=clock,
-            rng=rng,
-            has_users=settings.auth.mode == "jwt",
-        )
-        self._gate_watch = GateWatch(self._gate, memory_reader(settings.admission.memory_limit_bytes), clock)
         self._door = Door(
             self.hub,
             self._access,
@@ -282,7 +269,6 @@ class Gateway:
                 self.drainer,
                 quotas=self._quotas.report,
                 admission=self._gate_watch.report,
-                admission=self._gate_watch.report,
             ),
             rng,
         )
@@ -304,7 +290,6 @@ class Gateway:
         forever("subscriber", self._subscriber.watch())
         forever("notices", self._notices.run())
         forever("heartbeats", self._heartbeats.run())
-        forever("gate-watch", self._gate_watch.run())
         forever("gate-watch", self._gate_watch.run())
         forever("coalescer", self._coalescer.run())
         forever("qualities", self._qualities.run())

@@ -20,7 +20,6 @@ from gateway.core.access import Access
 from gateway.core.door import Door, Refusal
 from gateway.core.following import Following
 from gateway.core.gate import Gate
-from gateway.core.gate import Gate
 from gateway.core.history import History
 from gateway.core.hub import Hub
 from gateway.core.ingest import Ingest

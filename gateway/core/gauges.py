@@ -7,7 +7,6 @@ from typing import Any
 
 from gateway.core.connection import Connection
 from gateway.core.gate_watch import GateWatch
-from gateway.core.gate_watch import GateWatch
 from gateway.core.hub import Hub
 from gateway.core.ingest import Ingest
 from gateway.core.runs.runs import Runs

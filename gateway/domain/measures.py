@@ -84,12 +84,6 @@ class Measures:
     """Not admitted, by reason."""
     refused_resumes: Counter[str] = field(default_factory=Counter)
     refused_reads: Counter[str] = field(default_factory=Counter)
-    admitted: Counter[str] = field(default_factory=Counter)
-    """By kind: new, resume, read; each took a token."""
-    refused_new: Counter[str] = field(default_factory=Counter)
-    """Not admitted, by reason."""
-    refused_resumes: Counter[str] = field(default_factory=Counter)
-    refused_reads: Counter[str] = field(default_factory=Counter)
     reconnects: int = 0
     """Connects that brought a cursor or retry > 0."""
     takeovers: Counter[str] = field(default_factory=Counter)
@@ -215,14 +209,6 @@ class Gauges:
     """Items of the tenants that this gateway has lately served, not acknowledged yet."""
     inbox_dead: int = 0
     inbox_oldest_seconds: float = 0.0
-    admission_tokens: dict[str, float] = field(default_factory=dict)
-    """In the bucket of each kind of connect."""
-    openness: int = 0
-    """0: everybody is let in, 1: no new clients, 2: nobody."""
-    loop_lag_mean_seconds: float = 0.0
-    memory_bytes: int = 0
-    memory_limit_bytes: int = 0
-    """0: unknown."""
     admission_tokens: dict[str, float] = field(default_factory=dict)
     """In the bucket of each kind of connect."""
     openness: int = 0

@@ -9,7 +9,6 @@ from pydantic import model_validator
 
 from gateway.settings.admission import AdmissionSettings
 from gateway.settings.append import AppendSettings
-from gateway.settings.admission import AdmissionSettings
 from gateway.settings.auth import AuthSettings, KeySettings
 from gateway.settings.exchange import (
     AskSettings,
@@ -39,7 +38,6 @@ class Settings(Topic):
     """All topics. `Settings()` is what an empty configuration means."""
 
     server: ServerSettings = ServerSettings()
-    admission: AdmissionSettings = AdmissionSettings()
     admission: AdmissionSettings = AdmissionSettings()
     redis: RedisSettings = RedisSettings()
     append: AppendSettings = AppendSettings()
@@ -89,7 +87,6 @@ class Settings(Topic):
 
 
 __all__ = [
-    "AdmissionSettings",
     "AdmissionSettings",
     "AppendSettings",
     "AskSettings",

@@ -47,7 +47,6 @@ class AdminApi:
         drain: Drain | None = None,
         quotas: Callable[[], Mapping[str, Any]] | None = None,
         admission: Callable[[], Mapping[str, Any]] | None = None,
-        admission: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
         self._access = access
         self._readiness = readiness
@@ -57,7 +56,6 @@ class AdminApi:
         self._drain = drain
         self._runs = runs
         self._quotas = quotas
-        self._admission = admission
         self._admission = admission
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -70,8 +68,6 @@ class AdminApi:
             router.add_get("/admin/cluster", self.cluster)
         if self._quotas is not None:
             router.add_get("/admin/quotas", self.quotas)
-        if self._admission is not None:
-            router.add_get("/admin/admission", self.admission)
         if self._admission is not None:
             router.add_get("/admin/admission", self.admission)
         if self._drain is not None:
@@ -104,12 +100,6 @@ class AdminApi:
         principal = await self._access.authenticate(bearer_token(request))
         require_scope(principal, Scope.ADMIN)
         return json_response({} if self._quotas is None else self._quotas())
-
-    async def admission(self, request: web.Request) -> web.Response:
-        """Counts and levels only: no address and no user is told."""
-        principal = await self._access.authenticate(bearer_token(request))
-        require_scope(principal, Scope.ADMIN)
-        return json_response({} if self._admission is None else self._admission())
 
     async def admission(self, request: web.Request) -> web.Response:
         """Counts and levels only: no address and no user is told."""

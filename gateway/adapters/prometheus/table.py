@@ -9,7 +9,6 @@ from enum import StrEnum
 
 from gateway.domain.admission.kinds import Kind as AdmissionKind
 from gateway.domain.quotas import Quota
-from gateway.domain.admission.kinds import Kind as AdmissionKind
 from gateway.domain.sessions.position import GapReason
 from gateway.domain.sessions.quality import Level
 from gateway.domain.sessions.states import State
@@ -93,9 +92,6 @@ _REDIS_ERRORS = (
 _REFUSALS = (
     "rate", "places", "lag", "memory", "address_rate", "address_connections", "user_rate", "user_connections", OTHER,
 )  # fmt: skip
-_REFUSALS = (
-    "rate", "places", "lag", "memory", "address_rate", "address_connections", "user_rate", "user_connections", OTHER,
-)  # fmt: skip
 _SWEEPS = ("ok", "absent", "failed", "abandoned", "expired", "released", "gap", "kept", OTHER)
 
 METRICS: tuple[Metric, ...] = (
@@ -153,27 +149,6 @@ METRICS: tuple[Metric, ...] = (
         "kind",
         ("history", "unchanged", "poll", OTHER),
     ),
-    _counter(
-        "admitted",
-        "Connects that took a token, by kind: new, resume (it brought a position), read (history, further polls).",
-        "admitted",
-        "kind",
-        tuple(kind.value for kind in AdmissionKind),
-    ),
-    _counter("refused_new", "New clients that were not admitted, by reason.", "refused_new", "reason", _REFUSALS),
-    _counter("refused_resumes", "Clients that came back and were not.", "refused_resumes", "reason", _REFUSALS),
-    _counter("refused_reads", "Reads of history and further polls likewise.", "refused_reads", "reason", _REFUSALS),
-    _gauge(
-        "admission_tokens",
-        "Connects that would be admitted at once, by kind; a kind without a limit shows 0.",
-        "admission_tokens",
-        "kind",
-        tuple(kind.value for kind in AdmissionKind),
-    ),
-    _gauge("admission_refuses", "By the watermarks: 0 nobody, 1 new clients, 2 all.", "openness"),
-    _gauge("loop_lag_mean_seconds", "How late the event loop was, mean of a second.", "loop_lag_mean_seconds"),
-    _gauge("memory_bytes", "Memory that the watermarks look at; 0: unknown.", "memory_bytes"),
-    _gauge("memory_limit_bytes", "Its limit; 0: none is known.", "memory_limit_bytes"),
     _counter(
         "admitted",
         "Connects that took a token, by kind: new, resume (it brought a position), read (history, further polls).",

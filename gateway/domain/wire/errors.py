@@ -83,8 +83,6 @@ class RelayError(Exception):
     """When to try again; the border adds jitter. None: the border's default for a retryable code."""
     is_spread: bool = False
     """`after_ms` is this caller's own moment already: jitter would put it beside others'."""
-    is_spread: bool = False
-    """`after_ms` is this caller's own moment already: jitter would put it beside others'."""
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
