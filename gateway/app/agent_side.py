@@ -15,6 +15,7 @@ from gateway.core.notices import HeadsNotices
 from gateway.core.peers import Peers
 from gateway.core.quotas import Quotas
 from gateway.core.relay import Relay
+from gateway.core.routing.plans import TableFor, shipped_table
 from gateway.core.subscriber import Subscriber
 from gateway.core.sweeper import Sweeper
 from gateway.core.tasks import TaskOwner
@@ -43,6 +44,7 @@ class AgentSide:
         clock: Clock,
         rng: random.Random,
         quotas: Quotas | None = None,
+        table_for: TableFor = shipped_table,
     ) -> None:
         exchange, inbox, deadlines = kept.exchange, kept.inbox, kept.deadlines
         self._owner = owner
@@ -67,7 +69,9 @@ class AgentSide:
         )
         self.desk = InboxDesk(inbox, self.attempts, measures, gateway, settings.inbox, clock)
         self._poster = HttpPoster(WALL_CLOCK)
-        self._webhooks = Webhooks(self.desk, self._poster, self.peers, owner, measures, gateway, settings.webhooks, rng)
+        self._webhooks = Webhooks(
+            self.desk, self._poster, self.peers, owner, measures, gateway, settings.webhooks, rng, table_for
+        )
 
     def listen(self, subscriber: Subscriber) -> None:
         subscriber.listen(BusKind.ASK_RESOLVED, self._on_ask_resolved)

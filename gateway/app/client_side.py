@@ -15,6 +15,7 @@ from gateway.core.media.intake import MediaIntake
 from gateway.core.notices import HeadsNotices
 from gateway.core.quotas import Quotas
 from gateway.core.rhythm import RhythmListener
+from gateway.core.routing.plans import TableFor, shipped_table
 from gateway.core.subscriber import Subscriber
 from gateway.core.tasks import TaskOwner
 from gateway.core.visit import Speech
@@ -43,6 +44,7 @@ class ClientSide:
         clock: Clock,
         rng: random.Random,
         quotas: Quotas | None = None,
+        table_for: TableFor = shipped_table,
     ) -> None:
         self._notices = ClientNotices(hub, bus, gateway, rng)
         self._rhythms = RhythmListener(hub)
@@ -71,6 +73,7 @@ class ClientSide:
             clock,
             time.time,
             quotas,
+            table_for,
         )
         self.desk = MediaDesk(hub, settings.media, clock)
         hub.shared.equip = self.desk.equip

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from gateway import __version__
 from gateway.adapters.auth import TokenAuthenticator, load_key_ring
 from gateway.adapters.http.admin import AdminApi
+from gateway.adapters.http.routes_admin import RoutesAdmin
 from gateway.adapters.http.server import Listener, build_admin_app
 from gateway.adapters.machine.memory import memory_reader
 from gateway.adapters.prometheus import Exposition
@@ -19,6 +20,7 @@ from gateway.app.load_hooks import load_hooks
 from gateway.app.public_side import public_app
 from gateway.app.quota_side import QuotaSide
 from gateway.app.redis_side import RedisSide
+from gateway.app.route_side import RouteSide
 from gateway.app.run_side import RunSide
 from gateway.core.access import Access
 from gateway.core.coalescer import Coalescer
@@ -88,6 +90,7 @@ class Gateway:
         )
         if hooks.delivery is not None:
             self.hub.shared.tagger = Tagging(hooks.delivery)
+        self._routes = RouteSide(self.hub, kept, measures, settings, rng)
         self._quotas = QuotaSide(self.hub, kept.usage, measures, settings.quotas, gateway=self.id, clock=clock)
         self._notices = HeadsNotices(self._bus, settings.bus)
         window_ms = settings.order.window_ms
@@ -153,6 +156,7 @@ class Gateway:
             clock=clock,
             rng=rng,
             quotas=self._quotas.quotas,
+            table_for=self._routes.desk.table_for,
         )
         self.hub.shared.prefer = self._agents.peers.prefer
         self._rebalancer = Rebalancer(
@@ -180,6 +184,7 @@ class Gateway:
             clock=clock,
             rng=rng,
             quotas=self._quotas.quotas,
+            table_for=self._routes.desk.table_for,
         )
         self._runs = RunSide(
             kept,
@@ -195,6 +200,8 @@ class Gateway:
             revoked=self._revoker,
             quotas=self._quotas.quotas,
         )
+        self._routes.degrade(self._clients.desk, self._qualities)
+        self._routes.listen(self._subscriber)
         self._runs.listen(self._subscriber)
         self._agents.listen(self._subscriber)
         self._clients.listen(self._subscriber)
@@ -239,6 +246,7 @@ class Gateway:
             self._runs,
             self._agents,
             self._clients,
+            self._routes,
             self.measures,
             settings,
             gateway=self.id,
@@ -255,6 +263,8 @@ class Gateway:
             self._runs.runs,
             self._qualities.trend,
             watch=self._gate_watch,
+            route_sessions=self._routes.desk.sessions_by_version,
+            is_route_file_bad=lambda: bool(self._routes.desk.problems),
         )
         self._vitals = Vitals(self._describe, gauge.read, self.measures.rtt_seconds, time.monotonic)
         status = Status(self.id, gauge, self._redis.directory, time.monotonic)
@@ -271,6 +281,7 @@ class Gateway:
                 admission=self._gate_watch.report,
             ),
             rng,
+            RoutesAdmin(self._access, self._routes.desk),
         )
         self._public = Listener(public, settings.server, rng)
         self._admin = Listener(admin, settings.server, rng)
@@ -298,6 +309,7 @@ class Gateway:
         forever("members", self._members.run())
         forever("rebalancer", self._rebalancer.run())
         self._quotas.start(self._owner)
+        self._routes.start(self._owner)
         self._agents.start()
         self._runs.start()
         return port, admin_port
@@ -347,6 +359,7 @@ class Gateway:
             state=DRAINING if self.drainer.is_draining else SERVING,
             connections=len(self.hub.connections),
             started_at_ms=self._started_at_ms,
+            routes=self._routes.desk.book.label,
             admission=self._gate_watch.openness,
         )
 

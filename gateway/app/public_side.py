@@ -15,6 +15,7 @@ from gateway.adapters.http.websocket import WebSocketEndpoint
 from gateway.app.agent_side import AgentSide
 from gateway.app.client_side import ClientSide
 from gateway.app.redis_side import RedisSide
+from gateway.app.route_side import RouteSide
 from gateway.app.run_side import RunSide
 from gateway.core.access import Access
 from gateway.core.door import Door, Refusal
@@ -39,6 +40,7 @@ def public_app(
     runs: RunSide,
     agents: AgentSide,
     clients: ClientSide,
+    routes: RouteSide,
     measures: Measures,
     settings: Settings,
     *,
@@ -69,10 +71,11 @@ def public_app(
     }
     media = MediaApi(access, clients.media, refusal, door.now_ms, rng)
     prompting = {**prompting, media_api.PATH: media.take}
+    intake = routes.intake(ingest, agents)
     parts = PublicParts(
         access,
-        ingest,
-        UserPush(access, ingest, kept.directory, kept.store),
+        intake,
+        UserPush(access, intake, kept.directory, kept.store),
         runs=runs.runs,
         tokens=runs.tokens,
         segments=settings.segments.options(),
@@ -82,6 +85,7 @@ def public_app(
         asks=agents.asks,
         inbox=agents.desk,
         where=Where(gateway, agents.peers.prefer),
+        intake=intake,
     )
     return build_public_app(parts, websocket.handle, settings.server, settings.limits, rng, reading, prompting)
 

@@ -11,6 +11,7 @@ from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
 from gateway.adapters.redis_store.inbox import RedisInbox
 from gateway.adapters.redis_store.offers import Offers
 from gateway.adapters.redis_store.reveals import Reveals
+from gateway.adapters.redis_store.route_decisions import RedisRouteDecisions
 from gateway.adapters.redis_store.run_store import RedisRunStore
 from gateway.adapters.redis_store.scripts import constants
 from gateway.adapters.redis_store.usage import RedisUsageBoard
@@ -88,7 +89,10 @@ class RedisSide:
         self.exchange = RedisExchange(self.appends, exchange, scripts, self._reveals)
         self.deadlines = RedisDeadlines(self.appends, exchange)
         self.usage = RedisUsageBoard(self.appends)
-        self.inbox = RedisInbox(self.appends, exchange, shards=settings.inbox.shards)
+        receivers = settings.webhooks.receivers
+        webhook_tenants = {tenant for receiver in receivers for tenant in receiver.tenants}
+        self.inbox = RedisInbox(self.appends, exchange, shards=settings.inbox.shards, webhook_tenants=webhook_tenants)
+        self.route_decisions = RedisRouteDecisions(self.appends)
 
     def lives(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
         """What to run for ever beside `bus`, each with its name."""

@@ -13,9 +13,11 @@ from gateway.core.connection import Connection
 from gateway.core.ingest import AppendNotes
 from gateway.core.quotas import Quotas
 from gateway.core.rates import Rates
+from gateway.core.routing.plans import TableFor, shipped_table
 from gateway.domain.access.principal import Principal
 from gateway.domain.exchange.control import InputMessage, read_input
 from gateway.domain.exchange.items import ItemKind, encode_item, input_item_id
+from gateway.domain.routing.table import ANY, MessageType
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import ClientId, SessionRef, UserId
 from gateway.ports import (
@@ -45,6 +47,7 @@ class Inputs:
     clock: Clock
     wall_clock: Callable[[], float]
     quotas: Quotas | None = None
+    table_for: TableFor = shipped_table
     rates: Rates = field(init=False)
 
     def __post_init__(self) -> None:
@@ -95,16 +98,22 @@ class Inputs:
 
     def _request(self, session: SessionRef, client: ClientId, user: UserId, message: InputMessage) -> InputRequest:
         item_id = input_item_id(session, client, message.number)
+        now_ms = int(self.wall_clock() * 1000)
+        table = self.table_for(session.tenant, session.key)
+        kind = message.payload.get("kind")
+        deadline_seconds = table.route(MessageType.USER_TEXT, kind if isinstance(kind, str) else ANY).deadline_seconds
         item = encode_item(
             ItemKind.INPUT,
             item_id,
             session,
-            int(self.wall_clock() * 1000),
+            now_ms,
             client=client,
             user=user,
             seq=message.number,
             payload=message.payload,
             traceparent=message.traceparent,
+            expires_at=None if deadline_seconds is None else now_ms + int(deadline_seconds * 1000),
+            route=None if deadline_seconds is None else table.name,
         )
         return InputRequest(session, client, user, message.number, message.digest, message.echo_body, item, item_id)
 

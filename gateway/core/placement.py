@@ -34,7 +34,8 @@ def welcome_payload(
 ) -> dict[str, Any]:
     """`start`: the position from which the next frame follows."""
     limits = connection.shared.limits
-    return {
+    channels = connection.shared.channels(connection.session.ref)
+    payload = {
         "kind": "welcome",
         "protocol": 1,
         "connection": connection.id,
@@ -53,6 +54,7 @@ def welcome_payload(
             "unacked_bytes": limits.unacked_bytes,
         },
     }
+    return payload if channels is None else payload | {"channels": channels}
 
 
 def take_missed_cuts(connection: Connection, page: Page) -> bool:

@@ -28,6 +28,7 @@ class Resumer(Protocol):
 
 Equip = Callable[["Connection", Capabilities], None]
 Prefer = Callable[[SessionRef], GatewayId | None]
+Channels = Callable[[SessionRef], dict[str, dict[str, object]] | None]
 
 
 class Tagger(Protocol):
@@ -40,6 +41,7 @@ class Shared:
     """One per gateway."""
 
     __slots__ = (
+        "channels",
         "clock",
         "equip",
         "limits",
@@ -76,6 +78,8 @@ class Shared:
         """A connection has caught up; composition sets it (core/qualities.py)."""
         self.prefer: Prefer = lambda _: None
         """Which gateway a session's clients had better come to; composition sets it."""
+        self.channels: Channels = lambda _: None
+        """By which channels the route table prefers a session's text; None: as usual. Composition sets it."""
         self.equip: Equip = _text_only
         """Give a new connection what its capabilities need; composition sets it."""
 

@@ -6,10 +6,9 @@ belongs to another user by now (G11).
 
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from gateway.core.access import Access
-from gateway.core.ingest import Ingest
 from gateway.domain.access.principal import Principal, Scope
 from gateway.domain.access.rules import require_scope
 from gateway.domain.wire.entry import Item
@@ -18,6 +17,19 @@ from gateway.domain.wire.ids import SessionId, SessionRef, UserId
 from gateway.ports import Appended, Directory, LogStore
 
 _SKIPPED = frozenset({ErrorCode.NOT_FOUND, ErrorCode.GONE})
+
+
+class Appends(Protocol):
+    """core/routing/intake.py."""
+
+    async def append(
+        self,
+        session: SessionRef,
+        items: tuple[Item, ...],
+        *,
+        idempotency_key: str | None = None,
+        kept_ms: int | None = None,
+    ) -> Appended: ...
 
 
 class Delivery(NamedTuple):
@@ -31,7 +43,7 @@ class Delivery(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class UserPush:
     access: Access
-    ingest: Ingest
+    ingest: Appends
     directory: Directory
     store: LogStore
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 from gateway.adapters.http.agent_parts import Asks, InboxDesk
 from gateway.domain.access.principal import Principal
+from gateway.domain.routing.table import MessageType
 from gateway.domain.streams.pieces import EndReason
 from gateway.domain.streams.run_options import StreamRequest, TokensRequest
 from gateway.domain.streams.segment import SegmentOptions
@@ -57,6 +58,7 @@ class Ingest(Protocol):
         idempotency_key: str | None = None,
         order: Order | None = None,
         kept_ms: int | None = None,
+        traceparent: str | None = None,
     ) -> Appended: ...
 
     async def consume(
@@ -72,6 +74,28 @@ class Ingest(Protocol):
     async def register(self, session: SessionRef, name: ProducerName, owner: UserId | None) -> Registered: ...
 
     async def delete(self, session: SessionRef) -> bool: ...
+
+
+class Sent(Protocol):
+    @property
+    def results(self) -> list[dict[str, Any]]: ...
+
+    @property
+    def is_live(self) -> bool: ...
+
+
+class Intake(Protocol):
+    """core/routing/intake.py. Raises RelayError only."""
+
+    async def send(
+        self,
+        session: SessionRef,
+        message_type: MessageType,
+        items: tuple[Item, ...],
+        *,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
+    ) -> Sent: ...
 
 
 class OpenIngest(Protocol):
@@ -207,6 +231,7 @@ class PublicParts(NamedTuple):
     asks: Asks | None = None
     inbox: InboxDesk | None = None
     where: Where | None = None
+    intake: Intake | None = None
 
 
 __all__ = [
@@ -215,6 +240,7 @@ __all__ = [
     "Delivery",
     "Ingest",
     "Inputs",
+    "Intake",
     "Meter",
     "OpenIngest",
     "PublicParts",

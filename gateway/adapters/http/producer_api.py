@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import web
 
 from gateway.adapters.http.errors import json_response
-from gateway.adapters.http.parts import Access, Ingest
+from gateway.adapters.http.parts import Access, Ingest, Intake
 from gateway.adapters.http.push_body import PushBody, parse_push, parse_root_push, producer_name
 from gateway.adapters.http.requests import (
     bearer_token,
@@ -20,7 +20,10 @@ from gateway.adapters.http.requests import (
 )
 from gateway.domain.access.principal import Principal
 from gateway.domain.access.rules import not_found
+from gateway.domain.exchange.trace import TRACEPARENT, traceparent_of
+from gateway.domain.routing.table import MessageType
 from gateway.domain.wire.cursor import Cursor, InvalidCursor
+from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import SessionId, SessionRef, UserId, check_id
 from gateway.ports import Appended, ItemResult, RouteInfo, SessionInfo
 from gateway.settings import KeptSettings, LimitSettings
@@ -36,7 +39,16 @@ _register_decoder = msgspec.json.Decoder(_Register)
 class ProducerApi:
     """Handlers of one gateway."""
 
-    def __init__(self, access: Access, ingest: Ingest, limits: LimitSettings, kept: KeptSettings) -> None:
+    def __init__(
+        self,
+        access: Access,
+        ingest: Ingest,
+        limits: LimitSettings,
+        kept: KeptSettings,
+        intake: Intake | None = None,
+    ) -> None:
+        """`intake` takes what is no text."""
+        self._intake = intake
         self._access = access
         self._ingest = ingest
         self._limits = limits
@@ -54,6 +66,8 @@ class ProducerApi:
         ref = await self._access.publisher(principal, session_of(request))
         body = await read_body(request, self._limits.batch_bytes)
         push = parse_push(body, self._limits, self._kept.max_expires_seconds)
+        if push.message_type is not MessageType.MODEL_TEXT:
+            return await self._send(request, ref, push)
         appended = await self._append(request, ref, push)
         return json_response(
             {
@@ -92,6 +106,20 @@ class ProducerApi:
             raise not_found()
         return json_response({"deleted": True})
 
+    async def _send(self, request: web.Request, ref: SessionRef, push: PushBody) -> web.Response:
+        if push.refusal is not None:
+            raise push.refusal
+        if self._intake is None:
+            raise RelayError(ErrorCode.UNSUPPORTED, f"type `{push.message_type}` is not supported here")
+        sent = await self._intake.send(
+            ref,
+            push.message_type,
+            push.items,
+            idempotency_key=idempotency_key_of(request),
+            traceparent=traceparent_of(request.headers.get(TRACEPARENT)),
+        )
+        return json_response({"results": sent.results, "live": sent.is_live})
+
     async def _append(self, request: web.Request, ref: SessionRef, push: PushBody) -> Appended:
         if push.refusal is not None:
             if push.writer is not None:
@@ -109,6 +137,7 @@ class ProducerApi:
             idempotency_key=key,
             order=push.order,
             kept_ms=push.kept_ms,
+            traceparent=traceparent_of(request.headers.get(TRACEPARENT)),
         )
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from gateway.domain.routing.table import MessageType
 from gateway.domain.wire.cursor import MAX_SEQ
 from gateway.domain.wire.entry import Item
 from gateway.domain.wire.errors import ErrorCode, RelayError
@@ -16,6 +17,11 @@ from gateway.settings import LimitSettings
 
 UNSET = msgspec.UNSET
 _MEDIA = frozenset({"audio", "video"})
+_TYPES = {
+    "text": MessageType.MODEL_TEXT,
+    "control": MessageType.CONTROL,
+    "post_processing": MessageType.POST_PROCESSING,
+}
 _RESERVED_PREFIXES = ("/", "~")
 _INDEX_IN_PATH = re.compile(r"\$\.messages\[(\d+)\]")
 
@@ -72,6 +78,7 @@ class PushBody:
     order: Order | None = None
     """None: the producer's next number only."""
     kept_ms: int | None = None
+    message_type: MessageType = MessageType.MODEL_TEXT
 
 
 class RootPushBody(NamedTuple):
@@ -91,13 +98,18 @@ def parse_push(body: bytes, limits: LimitSettings, max_expires_seconds: float) -
         code = ErrorCode.TOO_LARGE if messages else ErrorCode.BAD_REQUEST
         message = f"a batch has 1 to {limits.batch_items} messages, this one has {len(messages)}"
         raise RelayError(code, message, {"limit_items": limits.batch_items})
+    message_type = _common_type(push, messages)
     owner = None if push.owner is None else check_id(push.owner, "owner")
     writer = _writer(push)
     if push.order is not None and writer is None:
         raise RelayError(ErrorCode.BAD_REQUEST, "order needs producer, epoch and number")
     order = None if push.order is None else _order(push.order)
     kept_ms = _kept_ms(_common_expiry(push, messages), max_expires_seconds)
-    return replace(_build(messages, writer, owner, limits), order=order, kept_ms=kept_ms)
+    if message_type is not MessageType.MODEL_TEXT and (writer or owner or kept_ms):
+        text = f"a push of type `{message_type}` takes no producer, owner or expires_in: it has no place in the log"
+        raise RelayError(ErrorCode.BAD_REQUEST, text)
+    built = _build(messages, writer, owner, limits)
+    return replace(built, order=order, kept_ms=kept_ms, message_type=message_type)
 
 
 def parse_root_push(body: bytes, limits: LimitSettings, max_expires_seconds: float) -> RootPushBody:
@@ -181,10 +193,6 @@ def _build(messages: list[_Message], writer: Writer | None, owner: str | None, l
 
 
 def _item(message: _Message, max_bytes: int) -> Item:
-    if message.type != "text":
-        if message.type in _MEDIA:
-            raise RelayError(ErrorCode.UNSUPPORTED, f"type `{message.type}` is not supported here")
-        raise RelayError(ErrorCode.BAD_REQUEST, "type must be `text`")
     if not isinstance(message.payload, dict):
         raise RelayError(ErrorCode.BAD_REQUEST, "payload must be an object")
     return make_item(message.payload, max_bytes)
@@ -195,6 +203,19 @@ def _order(name: str) -> Order:
         return Order(name)
     except ValueError:
         raise RelayError(ErrorCode.BAD_REQUEST, "order must be `contiguous` or `reorder`") from None
+
+
+def _common_type(push: _Push, messages: list[_Message]) -> MessageType:
+    """One push is of one type: it says so itself, or all of its messages do."""
+    named = [push.type if message.type == "text" else message.type for message in messages]
+    for name in named:
+        if isinstance(name, str) and name in _MEDIA:
+            raise RelayError(ErrorCode.UNSUPPORTED, f"type `{name}` is not supported here")
+        if not isinstance(name, str) or name not in _TYPES:
+            raise RelayError(ErrorCode.BAD_REQUEST, f"type must be {', '.join(_TYPES)}")
+    if len(set(named)) > 1:
+        raise RelayError(ErrorCode.BAD_REQUEST, "the messages of one push have one type; send them apart")
+    return _TYPES[named[0]]
 
 
 def _common_expiry(push: _Push, messages: list[_Message]) -> Any:

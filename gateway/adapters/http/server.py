@@ -16,6 +16,7 @@ from gateway.adapters.http.origins import Origins
 from gateway.adapters.http.parts import PublicParts
 from gateway.adapters.http.producer_api import ProducerApi
 from gateway.adapters.http.protocol import HttpProtocol
+from gateway.adapters.http.routes_admin import RoutesAdmin
 from gateway.adapters.http.runs_api import RunsApi
 from gateway.adapters.http.tickets import TicketsApi
 from gateway.adapters.http.users import UsersApi
@@ -50,7 +51,7 @@ def build_public_app(
         app.router.add_get(path, handler, allow_head=False)
     for path, handler in (prompting or {}).items():
         app.router.add_post(path, handler)
-    ProducerApi(parts.access, parts.ingest, limits, parts.kept).add_routes(app.router)
+    ProducerApi(parts.access, parts.ingest, limits, parts.kept, parts.intake).add_routes(app.router)
     if parts.runs is not None and parts.tokens is not None:
         RunsApi(parts.access, parts.runs, parts.tokens, limits, parts.segments, rng).add_routes(app.router)
     if parts.control is not None and parts.inputs is not None:
@@ -66,9 +67,11 @@ def build_public_app(
     return app
 
 
-def build_admin_app(api: AdminApi, rng: random.Random) -> web.Application:
+def build_admin_app(api: AdminApi, rng: random.Random, routes: RoutesAdmin | None = None) -> web.Application:
     app = web.Application(middlewares=[border(None, rng)])
     api.add_routes(app.router)
+    if routes is not None:
+        routes.add_routes(app.router)
     return app
 
 

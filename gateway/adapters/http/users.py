@@ -10,6 +10,7 @@ from gateway.adapters.http.parts import Access, Delivery, UserPush
 from gateway.adapters.http.producer_api import reached
 from gateway.adapters.http.push_body import PushBody, parse_push
 from gateway.adapters.http.requests import bearer_token, idempotency_key_of, read_body, read_json
+from gateway.domain.routing.table import MessageType
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import UserId, check_id
 from gateway.settings import KeptSettings, LimitSettings
@@ -42,6 +43,8 @@ class UsersApi:
         user = UserId(check_id(request.match_info["user"], "user"))
         body = await read_body(request, self._limits.batch_bytes)
         push = parse_push(body, self._limits, self._kept.max_expires_seconds)
+        if push.message_type is not MessageType.MODEL_TEXT:
+            raise RelayError(ErrorCode.UNSUPPORTED, f"type `{push.message_type}` goes to a session, not to a user")
         if push.refusal is not None:
             raise push.refusal
         if push.writer is not None or push.owner is not None:

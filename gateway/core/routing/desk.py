@@ -62,6 +62,10 @@ class RouteDesk:
     def table(self, ref: SessionRef) -> RouteTable:
         return self.book.table_for(ref.tenant, ref.key)
 
+    def table_for(self, tenant: str, session_key: bytes) -> RouteTable:
+        """By the table in force now, for those that know the key only."""
+        return self.book.table_for(tenant, session_key)
+
     def on_change(self, listener: Callable[[], None]) -> None:
         """Called after each swap. Must not raise."""
         self._listeners.append(listener)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from gateway.domain.routing.table import ANY, Degrade, MessageType, Route, RouteChannel
+from gateway.domain.routing.table import ANY, Degrade, Lane, MessageType, Route, RouteChannel
 
 _TO_AGENT: Final = {
     RouteChannel.WEBHOOK: frozenset({None, RouteChannel.QUEUE}),
@@ -27,9 +27,8 @@ CHANNELS: Final[Mapping[MessageType, Mapping[RouteChannel, frozenset[RouteChanne
 _TEXTS: Final = frozenset({MessageType.USER_TEXT, MessageType.MODEL_TEXT})
 _DEGRADES: Final = {
     MessageType.MODEL_TEXT: frozenset({Degrade.NONE, Degrade.COALESCE}),
-    MessageType.MEDIA: frozenset({Degrade.NONE, Degrade.THIN, Degrade.AUDIO_ONLY}),
+    MessageType.MEDIA: frozenset({Degrade.THIN, Degrade.AUDIO_ONLY}),
 }
-MEDIA_KINDS: Final = frozenset({"audio", "video"})
 RUN_KINDS: Final = frozenset({"run_start", "thinking", "delta", "code_block", "tool", "run_end"})
 _GATEWAYS_TEXT: Final = frozenset({"ask", "ask_resolved", "producer_gap", "cut", "echo"})
 AGENT_KINDS: Final = frozenset({"answer", "interrupt", "cancel", "viewers", "abandoned", "expired"})
@@ -59,6 +58,11 @@ def faults_of(message_type: MessageType, kind: str, route: Route) -> Iterator[Fa
     if route.channel.leads_to_agent and message_type is MessageType.MODEL_TEXT and kind in RUN_KINDS | _GATEWAYS_TEXT:
         yield Fault("channel", f"{kind} goes to people: for the agent's side push a post_processing message")
     yield from _persistence_faults(message_type, kind, route)
+    if message_type is MessageType.MEDIA:
+        if route.lane is not Lane.MEDIUM:
+            yield Fault("lane", "media goes below all text of its connection: its lane is medium")
+        if route.retry.attempts > 1:
+            yield Fault("retry", "media is not sent again: retry must be none")
     if route.deadline_seconds is not None:
         yield from _deadline_faults(message_type, kind, route)
     if route.degrade not in _DEGRADES.get(message_type, frozenset({Degrade.NONE})):
@@ -67,8 +71,8 @@ def faults_of(message_type: MessageType, kind: str, route: Route) -> Iterator[Fa
 
 
 def _kind_faults(message_type: MessageType, kind: str) -> Iterator[Fault]:
-    if message_type is MessageType.MEDIA and kind not in MEDIA_KINDS | {ANY}:
-        yield Fault("", f"media has the kinds audio and video, not {kind}")
+    if message_type is MessageType.MEDIA and kind != ANY:
+        yield Fault("", f"media has one row, `{ANY}`, for audio and video together")
     if message_type is MessageType.CONTROL and kind in PROTOCOL_KINDS - AGENT_KINDS:
         yield Fault("", f"control kind {kind} is the protocol's own and is not routed")
 
@@ -91,9 +95,7 @@ def _persistence_faults(message_type: MessageType, kind: str, route: Route) -> I
 
 
 def _deadline_faults(message_type: MessageType, kind: str, route: Route) -> Iterator[Fault]:
-    if message_type is MessageType.MEDIA:
-        yield Fault("deadline_seconds", "media is sent at once or not at all: it has no deadline")
-    elif message_type in _TEXTS and not route.channel.leads_to_agent:
+    if message_type in _TEXTS and not route.channel.leads_to_agent:
         yield Fault("deadline_seconds", "text stays in the log and has no deadline; only what goes by webhook or queue")
     elif message_type is MessageType.CONTROL and kind in AGENT_KINDS:
         yield Fault("deadline_seconds", f"{kind} is promised to the agent and has no deadline")
@@ -106,4 +108,4 @@ def _names(values: object) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-__all__ = ["AGENT_KINDS", "CHANNELS", "MEDIA_KINDS", "PROTOCOL_KINDS", "RUN_KINDS", "Fault", "faults_of"]
+__all__ = ["AGENT_KINDS", "CHANNELS", "PROTOCOL_KINDS", "RUN_KINDS", "Fault", "faults_of"]

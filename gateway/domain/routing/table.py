@@ -22,7 +22,7 @@ class MessageType(StrEnum):
     MODEL_TEXT = "model_text"
     """What producers append to the log."""
     MEDIA = "media"
-    """Kinds audio and video."""
+    """Audio and video."""
     POST_PROCESSING = "post_processing"
     """Jobs for agents and processors; people never see them."""
 
@@ -69,9 +69,9 @@ class Degrade(StrEnum):
     COALESCE = "coalesce"
     """Text to a poor connection: fewer and larger frames."""
     THIN = "thin"
-    """Media: frames that others can be understood without go first."""
+    """Media: frames are left out by their flags, key frames last; picture and sound are equals."""
     AUDIO_ONLY = "audio_only"
-    """Media: video goes as a whole, before any audio."""
+    """Media: the same, and under pressure the picture goes as a whole, before any sound."""
 
 
 @dataclass(frozen=True, slots=True)
