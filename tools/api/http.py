@@ -127,6 +127,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
                     "lease_ms": 51_000,
                     "cursor": "k3v9x2m7qd.a81f3c0e.117",
                     "lag": 1,
+                    "quality": "good",
+                    "quality_score": 0.98,
+                    "capabilities": ["audio", "video/vp8"],
                 }
             ],
         },
@@ -246,6 +249,21 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "subscribe",
         None,
         {"session": "chat-42", "gateway": "gw-1-3f9a1c77e2b05d84", "is_here": False},
+    ),
+    Endpoint(
+        "post",
+        f"{_SESSION}/media/{{stream}}",
+        "Audio or video, one frame or a body of many: to those who take it, in no log (media.md)",
+        "publish",
+        None,
+        {"frames": 1, "sent": 1, "nobody": 0, "dropped": 0},
+        {
+            "type": "`audio` or `video`: the body is the payload of one frame",
+            "sequence": "the sender's count within the stream",
+            "timestamp": "ms of the sender's clock; now, when it is left out",
+            "flags": "of `key`, `droppable`, `end`, with commas between",
+            "framed": "`1`: the body is many frames with headers, each preceded by its length",
+        },
     ),
     Endpoint("post", "/v1/revocations", "Revoke tokens", "admin", Revocation, {"revoked": True}),
     Endpoint(

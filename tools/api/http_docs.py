@@ -57,7 +57,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         operation["requestBody"] = {"content": {"application/json": {"schema": schema}}}
     elif endpoint.method == "post" and endpoint.media_type == "text/event-stream":
         operation["requestBody"] = {"content": {"application/json": {"schema": {"type": "object"}}}}
-    elif endpoint.path.endswith("/stream"):
+    elif endpoint.path.endswith(("/stream", "/media/{stream}")):
         operation["requestBody"] = {"content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
     answer = {"description": "Done", "content": {endpoint.media_type: {"example": endpoint.answer}}}
     operation["responses"] = {str(endpoint.status): answer, "default": {"$ref": "#/components/responses/Error"}}

@@ -30,6 +30,7 @@ class Welcome(Frame, tag="welcome"):
     resumed: Literal["full", "snapshot", "gap", "fresh"]
     input_seq: Annotated[int, Meta(description="The client's last accepted input; the next one has this + 1.")]
     heartbeat: float
+    capabilities: Annotated[list[str], Meta(description="What you get beside text: of `caps`, what is known.")]
     limits: Limits
 
 
@@ -121,12 +122,31 @@ class Expiring(Frame, tag="expiring"):
     after_ms: Ms
 
 
+class MediaDropped(Frame, tag="media_dropped"):
+    """Media frames that were not sent to you, since the last time; at most once a second (media.md)."""
+
+    count: int
+    audio: int
+    video: int
+    audio_only: Annotated[bool, Meta(description="You get audio only for now.")]
+    upload: Annotated[int | UnsetType, Meta(description="Frames of your own that were not taken.")] = UNSET
+
+
 class Rhythm(Frame, tag="rhythm"):
     """How a run's tokens come; only with `rhythm=1`."""
 
     run: RunName
     tokens_per_s: float
     gap_ms: Ms
+
+
+class Quality(Frame, tag="quality"):
+    """How good your connection is, when that changes (it begins `good`). While it is `poor` its text comes merged, at
+    most four frames a second for a run."""
+
+    level: Literal["good", "fair", "poor"]
+    score: Annotated[float, Meta(description="From 0 to 1, perfect; about a half where `poor` begins.")]
+    rtt_ms: Annotated[Ms | UnsetType, Meta(description="Smoothed round trip, where one was measured.")] = UNSET
 
 
 class State(Frame, tag="state"):
@@ -164,6 +184,7 @@ SERVER_CONTROLS: dict[type[Frame], Frame] = {
         resumed="full",
         input_seq=2,
         heartbeat=20.0,
+        capabilities=["audio", "video/vp8"],
         limits=Limits(message_bytes=65536, frame_bytes=16384, unacked_bytes=131072),
     ),
     Gap: Gap(first=1, last=41, reason="evicted", cursor="k3v9x2m7qd.a81f3c0e.41"),
@@ -186,7 +207,9 @@ SERVER_CONTROLS: dict[type[Frame], Frame] = {
     ReconnectLater: ReconnectLater(after_ms=4200, reason="drain", prefer=None),
     Superseded: Superseded(),
     Expiring: Expiring(after_ms=30000),
+    MediaDropped: MediaDropped(count=12, audio=0, video=12, audio_only=True),
     Rhythm: Rhythm(run="r7", tokens_per_s=41.5, gap_ms=24),
+    Quality: Quality(level="poor", score=0.36, rtt_ms=1070),
     State: State(hook="title", data={"title": "Plans"}),
     Error: Error(
         code="conflict", message="input 3 was accepted with another body", retryable=False, what="input", seq=3

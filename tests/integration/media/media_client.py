@@ -40,7 +40,9 @@ def read(data: bytes) -> Got:
     assert version == 1
     source_end = HEADER.size + source_bytes
     end = source_end + stream_bytes
-    return Got(kind, flags, data[HEADER.size : source_end].decode(), data[source_end:end].decode(), sequence, data[end:])
+    return Got(
+        kind, flags, data[HEADER.size : source_end].decode(), data[source_end:end].decode(), sequence, data[end:]
+    )
 
 
 class MediaClient:
