@@ -32,6 +32,7 @@ COMMANDS = {
     "tail": Entry("gateway.cli.tail", "Print a session's text as it arrives, through any gateway's death."),
     "runs": Entry("gateway.cli.runs", "Show open and recent runs of all gateways, as they go."),
     "cluster": Entry("gateway.cli.cluster", "Show the gateways that live: connections, round trips, backlog, version."),
+    "routes": Entry("gateway.cli.routes", "Check, explain and show the route table; promote or roll back a canary."),
     "inbox": Entry("gateway.cli.inbox", "Items for agents: lag, take, tail, dead letters, redrive."),
     "token": Entry("gateway.cli.token", "Sign a token for development."),
     "config": Entry("gateway.cli.config", "Print the effective settings and where each came from."),

@@ -13,9 +13,10 @@ import structlog
 
 from gateway.domain.measures import Measures
 from gateway.domain.routing.book import Decision, RouteBook, RouteFile, Verdict
+from gateway.domain.routing.explain import explain
 from gateway.domain.routing.table import MessageType, RouteTable
 from gateway.domain.wire.errors import ErrorCode, RelayError
-from gateway.domain.wire.ids import SessionRef, Tenant, session_key
+from gateway.domain.wire.ids import SessionRef, Tenant
 from gateway.ports import StoreUnavailable
 from gateway.ports.routing import RouteDecisions, RouteSource, RoutesRefused
 from gateway.settings.routing import RoutingSettings
@@ -179,24 +180,6 @@ class RouteDesk:
         self._census = dict(census)
 
 
-def explain(
-    book: RouteBook, tenant: Tenant, session: str | None, message_type: MessageType, kind: str
-) -> dict[str, Any]:
-    """Which row of which table a message takes, and what it says. Without a session: that of those not under trial."""
-    key = None if session is None else session_key(tenant, session)
-    table = book.main if key is None else book.table_for(tenant, key)
-    row_type, row_kind = table.row_of(message_type, kind)
-    return {
-        "version": table.name,
-        "digest": table.digest,
-        "table": "current" if key is None else book.slot_for(tenant, key).value,
-        "type": message_type.value,
-        "kind": kind,
-        "row": f"{row_type.value}.{row_kind}",
-        "route": table.route(message_type, kind).cells(),
-    }
-
-
 def _describe(table: RouteTable) -> dict[str, Any]:
     rows: dict[str, dict[str, object]] = {}
     for (message_type, kind), route in table.rows.items():
@@ -211,4 +194,4 @@ def _fold(counter: Counter[str], versions: list[str]) -> None:
         counter[name] += 0
 
 
-__all__ = ["RouteDesk", "explain"]
+__all__ = ["RouteDesk"]
