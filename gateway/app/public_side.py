@@ -5,10 +5,9 @@ import random
 from aiohttp import web
 
 from gateway.adapters.http import history as messages
-from gateway.adapters.http import media_api, sse
+from gateway.adapters.http import sse
 from gateway.adapters.http.admission import Admission
-from gateway.adapters.http.media_api import MediaApi
-from gateway.adapters.http.parts import PublicParts, Where
+from gateway.adapters.http.parts import MediaParts, PublicParts, Where
 from gateway.adapters.http.server import build_public_app
 from gateway.adapters.http.sse_prompts import Prompts
 from gateway.adapters.http.websocket import WebSocketEndpoint
@@ -69,8 +68,6 @@ def public_app(
         **prompting,
         messages.PATH: messages.MessagesEndpoint(admission, history).handle,
     }
-    media = MediaApi(access, clients.media, refusal, door.now_ms, rng)
-    prompting = {**prompting, media_api.PATH: media.take}
     intake = routes.intake(ingest, agents)
     parts = PublicParts(
         access,
@@ -85,6 +82,7 @@ def public_app(
         asks=agents.asks,
         inbox=agents.desk,
         where=Where(gateway, agents.peers.prefer),
+        media=MediaParts(clients.media, refusal, door.now_ms),
         intake=intake,
     )
     return build_public_app(parts, websocket.handle, settings.server, settings.limits, rng, reading, prompting)

@@ -72,6 +72,10 @@ class Scene:
             answer: dict[str, Any] = await response.json()
             return answer
 
+    async def stream_media(self, stream: str, data: bytes, **query: str) -> None:
+        async with self._http.post(f"{self.url}{BASE}/media/{stream}", params=query, data=data) as response:
+            assert response.status == 200
+
     @property
     def kinds(self) -> set[str]:
         return {frame["payload"]["kind"] for watcher in self.watchers for frame in watcher.frames}
@@ -92,12 +96,20 @@ async def test_every_frame_is_as_the_docs_say(stage: Stage) -> None:
         again = await an_interrupt(scene, me)
         await many_hands(scene)
         await evicted(scene)
+        await media(scene)
         await refusals(again)
         gateway.terminate()
         await again.until("reconnect_later")
 
         documented = {kind_of(frame) for frame in (*TEXT_FRAMES, *SERVER_CONTROLS)}
         assert documented - scene.kinds == NOT_HERE
+
+
+async def media(scene: Scene) -> None:
+    """A frame that needs another one, which was never sent."""
+    seer = await scene.watch("seer", caps="video")
+    await scene.stream_media("cam", b"x", type="video")
+    await seer.until("media_dropped", count=1)
 
 
 async def every_dialect(scene: Scene, me: Watcher) -> None:

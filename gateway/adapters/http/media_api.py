@@ -6,14 +6,14 @@ Must never hold more of a body than one frame, nor stop reading because nobody l
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Mapping
+from typing import Any, Final
 
 from aiohttp import ClientPayloadError, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from gateway.adapters.http.errors import error_response, json_response
-from gateway.adapters.http.parts import Access
+from gateway.adapters.http.parts import Access, MediaParts
 from gateway.adapters.http.requests import bearer_token, read_body, session_of
 from gateway.domain.wire.cursor import MAX_SEQ
 from gateway.domain.wire.errors import ErrorCode, RelayError
@@ -28,39 +28,24 @@ from gateway.domain.wire.media import (
     decode_media,
 )
 
-PATH: Final = "/v1/sessions/{session:[^/]+}/media/{stream:[^/]+}"
 IDLE_SECONDS: Final = 60.0
 """A body of many frames from which nothing came for so long is nobody's any more."""
 _NAMES: Final = frozenset({"type", "sequence", "timestamp", "flags", "framed"})
 _BROKEN = (OSError, ClientPayloadError, HttpProcessingError, web.RequestPayloadError)
 
 
-class Media(Protocol):
-    """core/media/intake.py."""
-
-    frame_bytes: int
-
-    async def take(self, ref: SessionRef, frame: MediaFrame) -> str:
-        """What became of it. Raises RelayError."""
-        ...
-
-
 class MediaApi:
-    """Handlers of one gateway. `refusal`: why streams of media had better go elsewhere, e.g. a drain."""
+    """Handlers of one gateway."""
 
-    def __init__(
-        self,
-        access: Access,
-        media: Media,
-        refusal: Callable[[], RelayError | None],
-        now_ms: Callable[[], int],
-        rng: random.Random,
-    ) -> None:
+    def __init__(self, access: Access, parts: MediaParts, rng: random.Random) -> None:
         self._access = access
-        self._media = media
-        self._refusal = refusal
-        self._now_ms = now_ms
+        self._media = parts.media
+        self._refusal = parts.refusal
+        self._now_ms = parts.now_ms
         self._rng = rng
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        router.add_post("/v1/sessions/{session:[^/]+}/media/{stream:[^/]+}", self.take)
 
     async def take(self, request: web.Request) -> web.StreamResponse:
         principal = await self._access.authenticate(bearer_token(request))
@@ -182,4 +167,4 @@ def _bad(message: str) -> RelayError:
     return RelayError(ErrorCode.BAD_REQUEST, message)
 
 
-__all__ = ["IDLE_SECONDS", "PATH", "Media", "MediaApi"]
+__all__ = ["IDLE_SECONDS", "MediaApi"]

@@ -13,6 +13,7 @@ from gateway.domain.streams.segment import SegmentOptions
 from gateway.domain.wire.entry import Item
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import ClientId, GatewayId, ProducerName, RunId, SessionId, SessionRef, UserId
+from gateway.domain.wire.media import MediaFrame
 from gateway.ports import Appended, Order, ProducerRef, Registered, RunInfo, SessionInfo
 from gateway.settings import KeptSettings
 
@@ -217,6 +218,23 @@ class Where(NamedTuple):
     prefer: Callable[[SessionRef], GatewayId | None]
 
 
+class Media(Protocol):
+    """core/media/intake.py."""
+
+    frame_bytes: int
+
+    async def take(self, ref: SessionRef, frame: MediaFrame) -> str:
+        """What became of it: sent, nobody, over_rate, unavailable. Raises RelayError."""
+        ...
+
+
+class MediaParts(NamedTuple):
+    media: Media
+    refusal: Callable[[], RelayError | None]
+    """Why a long body had better go elsewhere, e.g. a drain."""
+    now_ms: Callable[[], int]
+
+
 class PublicParts(NamedTuple):
     access: Access
     ingest: Ingest
@@ -231,6 +249,7 @@ class PublicParts(NamedTuple):
     asks: Asks | None = None
     inbox: InboxDesk | None = None
     where: Where | None = None
+    media: MediaParts | None = None
     intake: Intake | None = None
 
 
@@ -241,6 +260,8 @@ __all__ = [
     "Ingest",
     "Inputs",
     "Intake",
+    "Media",
+    "MediaParts",
     "Meter",
     "OpenIngest",
     "PublicParts",

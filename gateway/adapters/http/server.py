@@ -12,6 +12,7 @@ from gateway.adapters.http.control_api import ControlApi
 from gateway.adapters.http.errors import Handler, border
 from gateway.adapters.http.inbox_api import InboxApi
 from gateway.adapters.http.link import tune
+from gateway.adapters.http.media_api import MediaApi
 from gateway.adapters.http.origins import Origins
 from gateway.adapters.http.parts import PublicParts
 from gateway.adapters.http.producer_api import ProducerApi
@@ -62,6 +63,8 @@ def build_public_app(
         InboxApi(parts.access, parts.inbox, limits).add_routes(app.router)
     if parts.where is not None:
         WhereApi(parts.access, parts.where.gateway, parts.where.prefer).add_routes(app.router)
+    if parts.media is not None:
+        MediaApi(parts.access, parts.media, rng).add_routes(app.router)
     UsersApi(parts.access, parts.user_push, limits, parts.kept).add_routes(app.router)
     TicketsApi(parts.access).add_routes(app.router)
     return app

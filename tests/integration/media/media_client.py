@@ -3,6 +3,7 @@
 import asyncio
 import json
 import struct
+from collections.abc import AsyncIterator
 from typing import Any, NamedTuple, Self
 
 import aiohttp
@@ -123,9 +124,14 @@ class MediaClient:
 
 
 async def post(url: str, stream: str, query: str, body: bytes, session: str = "s") -> tuple[int, dict[str, Any]]:
-    """Status and body of one request for media."""
+    """Status and body of one request for media, its body in pieces of odd length."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(body), 7_777):
+            yield body[start : start + 7_777]
+
     async with (
         aiohttp.ClientSession() as http,
-        http.post(f"{url}/v1/sessions/{session}/media/{stream}?{query}", data=body) as answer,
+        http.post(f"{url}/v1/sessions/{session}/media/{stream}?{query}", data=pieces()) as answer,
     ):
         return answer.status, await answer.json()

@@ -28,7 +28,7 @@ from gateway.adapters.http import (
 )
 from gateway.adapters.http.admission import Admission
 from gateway.adapters.http.connect_params import read_params
-from gateway.adapters.http.parts import PublicParts, Where
+from gateway.adapters.http.parts import MediaParts, PublicParts, Where
 from gateway.adapters.http.poll_params import read_messages_params
 from gateway.adapters.http.server import Listener, build_public_app
 from gateway.adapters.http.sse_params import read_sse_params
@@ -91,6 +91,7 @@ def _whole_app(access: Any) -> web.Application:
         asks=unused,
         inbox=InboxDesk(*[unused] * 6),
         where=Where(GatewayId("gw"), unused),
+        media=MediaParts(cast("Any", SimpleNamespace(frame_bytes=1_024)), unused, unused),
     )
     prompting = dict.fromkeys(sse.PATHS, _no_websocket)
     reading = {**prompting, history.PATH: _no_websocket}
