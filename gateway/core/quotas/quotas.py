@@ -90,14 +90,19 @@ class Quotas:
         session = self._session(ref.key, limits, now) if limits.limits_session else None
         self._charge(self._tenant(ref.tenant, limits, now), session, count, size_bytes, now)
 
-    def debt_seconds(self, ref: SessionRef, step_bytes: int) -> float:
-        """0: more may be read. Else until the debts are paid, and one step for each stream of the tenant that waits."""
+    def debt_seconds(self, ref: SessionRef, step_bytes: int, *, is_patient: bool) -> float:
+        """0: more may be read. Else until it may be, after one step of each stream of the tenant that waits.
+
+        `is_patient`: half of what may be had at once is left to pushes and to runs that begin, which are refused where
+        a stream only waits.
+        """
         limits, now = self.limits_of(ref.tenant), self.clock()
         tenant = self._tenant(ref.tenant, limits, now)
         session = self._session(ref.key, limits, now) if limits.limits_session else None
         longest, of = 0.0, None
-        for _, bucket, _ in _buckets(tenant, session, 1, 1):
-            wait = _wait(bucket, 1, now)
+        for _, bucket, _ in _buckets(tenant, session, 0, 0):
+            plain = bucket.bucket if isinstance(bucket, SharedBucket) else bucket
+            wait = _wait(bucket, max(1.0, plain.capacity / 2) if is_patient else 1.0, now)
             if wait and isinstance(bucket, SharedBucket) and bucket is tenant.bytes:
                 wait += tenant.held_streams * step_bytes / bucket.bucket.rate
             if wait > longest:
