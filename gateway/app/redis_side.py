@@ -15,7 +15,8 @@ from gateway.adapters.redis_store.route_decisions import RedisRouteDecisions
 from gateway.adapters.redis_store.run_store import RedisRunStore
 from gateway.adapters.redis_store.scripts import constants
 from gateway.adapters.redis_store.usage import RedisUsageBoard
-from gateway.adapters.resp import Address, Client, RedisMediaBus, SentinelWatch, Subscription
+from gateway.adapters.resp import RedisMediaBus
+from gateway.app.redis_links import RedisLinks
 from gateway.domain.measures import Measures
 from gateway.settings import Settings
 
@@ -48,34 +49,15 @@ class RedisSide:
             outbox=settings.outbox,
             inbox=settings.inbox,
         )
-        self.address = Address.of(settings.redis)
-        self.appends = Client(
-            self.address,
-            settings.redis,
-            rng=rng,
-            measures=measures,
-            name="relayrouter-appends",
-            scripts=(*scripts, *exchange, RedisUsageBoard.script),
-            on_state=on_state,
-        )
-        self.reads = Client(
-            self.address, settings.redis, rng=rng, measures=measures, name="relayrouter-reads", scripts=scripts
-        )
-        self._waits: Client | None = None
+        links = self._links = RedisLinks(settings.redis, measures, rng)
+        self.appends = links.client("appends", (*scripts, *exchange, RedisUsageBoard.script), on_state)
+        self.reads = links.client("reads", scripts)
         self._reveals: Reveals | None = None
         if settings.append.min_replicas:
-            self._waits = Client(
-                self.address,
-                settings.redis,
-                rng=rng,
-                measures=measures,
-                name="relayrouter-waits",
-                scripts=(scripts.mark,),
-            )
-            self._reveals = Reveals(self.appends, self._waits, scripts, settings.append, measures)
-        self.bus = Subscription(self.address, self.appends, settings.redis, rng=rng, measures=measures)
+            waits = links.client("waits", (scripts.mark,))
+            self._reveals = Reveals(self.appends, waits, scripts, settings.append, measures)
+        self.bus = links.bus(self.appends)
         self.media_bus = RedisMediaBus(self.reads)
-        self._watch = SentinelWatch(self.address, settings.redis, rng=rng, on_primary=self._primary_moved)
         self.store = RedisStore(
             self.appends,
             self.reads,
@@ -96,18 +78,9 @@ class RedisSide:
 
     def lives(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
         """What to run for ever beside `bus`, each with its name."""
-        yield "redis-appends", self.appends.run()
-        yield "redis-reads", self.reads.run()
-        if self._waits is not None and self._reveals is not None:
-            yield "redis-waits", self._waits.run()
+        yield from self._links.lives()
+        if self._reveals is not None:
             yield "reveals", self._reveals.run()
-        if self.address.sentinels is not None:
-            yield "sentinel-watch", self._watch.run()
-
-    def _primary_moved(self, host: str, port: int) -> None:
-        for connection in (self.appends, self.reads, self.bus, self._waits):
-            if connection is not None:
-                connection.moved(host, port)
 
 
 __all__ = ["RedisSide"]

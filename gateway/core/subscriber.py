@@ -6,6 +6,7 @@ and never raises into the reading protocol. Called by the bus adapter.
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 from urllib.parse import unquote
 
@@ -16,7 +17,7 @@ from gateway.core.hub import Hub
 from gateway.core.local_session import LocalSession
 from gateway.core.tasks import TaskOwner
 from gateway.domain.measures import Measures
-from gateway.domain.wire.bus import BusKind, decode_fields, decode_heads, encode_fields
+from gateway.domain.wire.bus import BusKind, decode_fields, decode_heads
 from gateway.domain.wire.close_codes import CloseCode
 from gateway.domain.wire.ids import ConnectionId, GatewayId, Tenant
 from gateway.ports import Bus
@@ -66,7 +67,11 @@ class Subscriber:
         self.is_up = False
         """SUBSCRIBE is confirmed, and beacons come through."""
         self._subscriptions = 0
-        self._beacons_unheard = 0
+        self._beats = 0
+        self._sent: dict[bytes, int] = {}
+        """Of each connection that publishes (ports.Bus.beat) the last beacon that went out through it."""
+        self._heard: dict[bytes, int] = {}
+        self._subscribed_beat = 0
         self._is_comparing = False
         self._changed = asyncio.Event()
         self._notices: dict[bytes, Callable[[bytes], None]] = {
@@ -93,7 +98,9 @@ class Subscriber:
     def on_subscribed(self) -> None:
         self.is_up = True
         self._subscriptions += 1
-        self._beacons_unheard = 0
+        self._sent.clear()
+        self._heard.clear()
+        self._subscribed_beat = self._beats
         if not self.confirmed.is_set():
             self.confirmed.set()
             self._on_confirmed()
@@ -127,12 +134,18 @@ class Subscriber:
         """Another beacon, unless too many were not heard: then the link is as good as dead, whatever TCP says."""
         if not self.is_up:
             return
-        if self._beacons_unheard >= self._settings.missed_beacons:
+        if any(self._unheard(path) >= self._settings.missed_beacons for path in self._sent):
             self._bus.reset("beacon")
             self.on_down("beacon")
             return
-        self._beacons_unheard += 1
-        self._bus.publish(self._gateway, encode_fields(BusKind.BEACON, b""))
+        self._beats += 1
+        self._bus.beat(self._gateway, partial(self._beacon_sent, self._beats))
+
+    def _unheard(self, path: bytes) -> int:
+        return self._sent[path] - max(self._heard.get(path, 0), self._subscribed_beat)
+
+    def _beacon_sent(self, beat: int, path: bytes) -> None:
+        self._sent[path] = beat
 
     # ---- comparing with the log ------------------------------------------------------------------------------
 
@@ -186,8 +199,8 @@ class Subscriber:
     def _on_heads(self, message: bytes) -> None:
         self._hub.on_heads(decode_heads(message), "notice")
 
-    def _on_beacon(self, _: bytes) -> None:
-        self._beacons_unheard = 0
+    def _on_beacon(self, message: bytes) -> None:
+        self._heard[message[3:]] = self._beats
 
     def _tell(self, message: bytes, what: Callable[[Connection], None]) -> None:
         key, _, connection = decode_fields(message)[:3]

@@ -1,5 +1,6 @@
 """The gateway's own channel."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from gateway.domain.wire.ids import GatewayId
@@ -14,6 +15,13 @@ class Bus(Protocol):
 
     def reset(self, reason: str) -> None:
         """Drop the current link (it was found dead) and make a new one."""
+        ...
+
+    def beat(self, gateway: GatewayId, on_sent: Callable[[bytes], None]) -> None:
+        """A BEACON through each connection by which messages are published, its field the connection's name.
+
+        `on_sent` is told the name, at once or when the server has it; never of a server that does not answer.
+        """
         ...
 
     def publish(self, gateway: GatewayId, message: bytes) -> None:

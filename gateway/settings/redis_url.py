@@ -7,6 +7,8 @@ import re
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from gateway.settings.redis_cluster_url import is_cluster_url, parse_cluster_url, parse_place
+
 PLAIN_SCHEMES = ("redis", "rediss", "unix")
 SENTINEL_SCHEMES = ("redis+sentinel", "rediss+sentinel")
 SENTINEL_PORT = 26_379
@@ -48,7 +50,7 @@ def parse_sentinel_url(url: str) -> SentinelUrl:
         raise ValueError("the primary's name may hold only letters, digits, `.`, `_` and `-`")
     if database and not (database.isascii() and database.isdigit()):
         raise ValueError("its database is not a number")
-    sentinels = tuple(_parse_place(text) for text in hosts.split(","))
+    sentinels = tuple(parse_place(text, "a sentinel", SENTINEL_PORT, _EXAMPLE) for text in hosts.split(","))
     if len(set(sentinels)) != len(sentinels):
         raise ValueError("names a sentinel twice")
     if len(sentinels) > MAX_SENTINELS:
@@ -64,23 +66,6 @@ def parse_sentinel_url(url: str) -> SentinelUrl:
     )
 
 
-def _parse_place(text: str) -> tuple[str, int]:
-    """`host`, `host:port`, `[v6]` or `[v6]:port`."""
-    if text.startswith("["):
-        host, closed, rest = text[1:].partition("]")
-        if not closed or (rest and not rest.startswith(":")):
-            raise ValueError("an IPv6 address of a sentinel is written in brackets, as `[::1]:26379`")
-        port = rest[1:] if rest else str(SENTINEL_PORT)
-    else:
-        host, colon, port = text.partition(":")
-        port = port if colon else str(SENTINEL_PORT)
-    if not host or any(char.isspace() for char in host):
-        raise ValueError(f"a sentinel has no host; write it as `{_EXAMPLE}`")
-    if not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535):
-        raise ValueError("the port of a sentinel is not a number from 1 to 65535")
-    return host, int(port)
-
-
 def shown_place(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -90,6 +75,9 @@ def check_url(url: str) -> None:
     if is_sentinel_url(url):
         parse_sentinel_url(url)
         return
+    if is_cluster_url(url):
+        parse_cluster_url(url)
+        return
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018  it is the property that checks the port
@@ -97,7 +85,8 @@ def check_url(url: str) -> None:
         raise ValueError("is not a URL; write it as `redis://[user:password@]host:6379/0`") from exc
     if parts.scheme not in PLAIN_SCHEMES:
         raise ValueError(
-            "must begin with redis://, rediss:// (TLS), unix://, redis+sentinel:// or rediss+sentinel:// (TLS)"
+            "must begin with redis://, rediss:// (TLS), unix://, redis+sentinel://, rediss+sentinel:// (TLS), "
+            "redis+cluster:// or rediss+cluster:// (TLS)"
         )
     if not parts.hostname and parts.scheme != "unix":
         raise ValueError("names no host; write it as `redis://host:6379/0`")
@@ -109,13 +98,15 @@ def holds_password(url: str) -> bool:
     """Of a URL that `check_url` accepts."""
     if is_sentinel_url(url):
         return bool(parse_sentinel_url(url).password)
+    if is_cluster_url(url):
+        return bool(parse_cluster_url(url).password)
     parts = urlsplit(url)
     return bool(parts.password) or "password=" in parts.query
 
 
 def hide_secrets(url: str) -> str:
     """The URL with its password, and any query (which may hold one), replaced; fit to be printed."""
-    if is_sentinel_url(url):
+    if is_sentinel_url(url) or is_cluster_url(url):
         rest, _, query = url.partition("?")
         before, _, after = rest.partition("://")
         authority, slash, path = after.partition("/")

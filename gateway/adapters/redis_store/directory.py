@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from gateway.adapters.redis_store.keys import GATEWAYS, SERVING, gateway_key, revoked_key, ticket_key, user_key
 from gateway.adapters.redis_store.scripts import StoreScripts
-from gateway.adapters.resp import Client, channel_of
+from gateway.adapters.resp import Router, channel_of
 from gateway.domain.wire.bus import BusKind, encode_fields
 from gateway.domain.wire.ids import GatewayId, SessionId, Tenant, UserId, encode_part
 from gateway.ports import GatewayRecord, Revocations
@@ -17,7 +17,7 @@ from gateway.ports import GatewayRecord, Revocations
 class RedisDirectory:
     """Every key has a time to live; leases run by the server's clock."""
 
-    def __init__(self, client: Client, scripts: StoreScripts) -> None:
+    def __init__(self, client: Router, scripts: StoreScripts) -> None:
         self._client = client
         self._scripts = scripts
 
@@ -45,9 +45,9 @@ class RedisDirectory:
         return [GatewayId(name) for name in await self._members(SERVING)]
 
     async def gateways(self) -> list[GatewayRecord]:
-        return await self.records([GatewayId(name) for name in await self._members(GATEWAYS)])
+        return await self.records_of([GatewayId(name) for name in await self._members(GATEWAYS)])
 
-    async def records(self, names: Sequence[GatewayId]) -> list[GatewayRecord]:
+    async def records_of(self, names: Sequence[GatewayId]) -> list[GatewayRecord]:
         texts = await asyncio.gather(*[self._client.call("GET", gateway_key(name)) for name in names])
         return [_read_record(text) for text in texts if text is not None]
 
@@ -70,7 +70,7 @@ class RedisDirectory:
         await self._client.evaluate(self._scripts.revoke, (revoked_key(tenant),), arguments, repeats=True)
         notice = encode_fields(BusKind.REVOKED, encode_part(tenant).encode())
         for gateway in await self._members(GATEWAYS):
-            self._client.post("PUBLISH", channel_of(GatewayId(gateway)), notice)
+            self._client.publish(channel_of(GatewayId(gateway)), notice)
 
     async def revocations(self, tenant: Tenant) -> Revocations:
         found = Revocations()

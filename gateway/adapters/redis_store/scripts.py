@@ -8,6 +8,7 @@ import re
 from importlib.resources import files
 from typing import NamedTuple, Self
 
+from gateway.adapters.redis_store.publishing import counting_gateways, publishing_later
 from gateway.adapters.resp import Script
 from gateway.settings import AppendSettings, LimitSettings, RedisSettings, RetentionSettings, RouteSettings, RunSettings
 
@@ -77,6 +78,7 @@ def constants(
         "CLIENTS_MAX": limits.clients_per_session,
         "DUE_NOTE_MS": DUE_NOTE_MS,
         "FORKS_KEPT": FORKS_KEPT,
+        "IS_CLUSTER": redis.is_cluster,
         "HOLDS": append.min_replicas > 0,
         "KNOWN_CLIENTS_MAX": KNOWN_CLIENTS_MAX,
         "LEASE_MS": _ms(routes.lease_seconds),
@@ -95,6 +97,7 @@ def constants(
         "SEEN_MAX": SEEN_MAX,
         "SEEN_MS": SEEN_MS,
         "SESSION_TEXT_MAX_BYTES": runs.session_text_bytes,
+        "SHARD_PUBLISH": redis.shard_publish,
         "TAKEOVERS_MAX": limits.takeovers_per_minute,
         "TAKEOVERS_PERIOD_MS": TAKEOVERS_PERIOD_MS,
         "TEXT_MAX_BYTES": runs.text_bytes,
@@ -109,7 +112,17 @@ def load(name: str, values: dict[str, int | bool]) -> Script:
     used = {key: value for key, value in values.items() if re.search(rf"\b{key}\b", text)}
     header, newline, body = text.partition("\n")
     lines = "".join(f"local {key} = {_lua(value)}\n" for key, value in sorted(used.items()))
-    return Script(header + newline + lines + body, name)
+    body = lines + body
+    later = None
+    if values.get("IS_CLUSTER"):
+        body = counting_gateways(body)
+        later = publishing_later(body) if values.get("SHARD_PUBLISH") else None
+    return Script(
+        header + newline + (later or body),
+        name,
+        names_server="-- ARGV 1 incarnation" in text,
+        publishes_later=later is not None,
+    )
 
 
 def _whole(name: str) -> str:

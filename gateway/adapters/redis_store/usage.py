@@ -4,14 +4,14 @@ import math
 
 from gateway.adapters.redis_store.keys import QUOTAS
 from gateway.adapters.redis_store.scripts import load
-from gateway.adapters.resp import Client
+from gateway.adapters.resp import Router
 from gateway.domain.wire.ids import GatewayId
 
 
 class RedisUsageBoard:
     """Leases run by the server's clock."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Router) -> None:
         self._client = client
 
     script = load("usage", {})

@@ -6,6 +6,9 @@ Used by adapters.redis_store and, for its lifetime, by gateway.app.
 
 from gateway.adapters.resp.address import Address
 from gateway.adapters.resp.client import Client
+from gateway.adapters.resp.cluster_bus import ClusterSubscription
+from gateway.adapters.resp.cluster_client import ClusterClient
+from gateway.adapters.resp.cluster_map import ClusterMap
 from gateway.adapters.resp.endpoint import Endpoint, Router
 from gateway.adapters.resp.media_bus import RedisMediaBus
 from gateway.adapters.resp.replies import Reply, ReplyError
@@ -16,9 +19,12 @@ from gateway.adapters.resp.subscription import Subscription, channel_of
 __all__ = [
     "Address",
     "Client",
+    "ClusterClient",
+    "ClusterMap",
+    "ClusterSubscription",
     "Endpoint",
-    "Reply",
     "RedisMediaBus",
+    "Reply",
     "ReplyError",
     "Router",
     "Script",

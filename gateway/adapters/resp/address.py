@@ -7,6 +7,7 @@ from typing import Self
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from gateway.settings.redis import RedisSettings
+from gateway.settings.redis_cluster_url import is_cluster_url, parse_cluster_url
 from gateway.settings.redis_url import is_sentinel_url, parse_sentinel_url, shown_place
 
 _DEFAULT_PORT = 6379
@@ -85,6 +86,8 @@ class Address:
     password_file: str = ""
     sentinels: Sentinels | None = None
     """Then there is no host yet: see `primary.Primary`."""
+    seeds: tuple[tuple[str, int], ...] = ()
+    """Some servers of a cluster; then there is no host yet: see `cluster_map.ClusterMap`."""
 
     @classmethod
     def of(cls, settings: RedisSettings) -> Self:
@@ -108,10 +111,13 @@ class Address:
     @classmethod
     def parse(cls, url: str) -> Self:
         """redis://[user:password@]host[:port][/database], rediss:// (TLS), unix:///path[?db=N], or with sentinels:
-        redis+sentinel://[user:password@]host:port,.../service[/database], rediss+sentinel:// (TLS); else AddressError.
+        redis+sentinel://[user:password@]host:port,.../service[/database], rediss+sentinel:// (TLS), or of a cluster:
+        redis+cluster://[user:password@]host:port,..., rediss+cluster:// (TLS); else AddressError.
         """
         if is_sentinel_url(url):
             return cls._parse_sentinels(url)
+        if is_cluster_url(url):
+            return cls._parse_cluster(url)
         try:
             parts = urlsplit(url)
             port = parts.port
@@ -138,7 +144,9 @@ class Address:
                 password=password,
             )
         else:
-            raise AddressError("it must begin with redis://, rediss:// (TLS), unix:// or redis+sentinel://")
+            raise AddressError(
+                "it must begin with redis://, rediss:// (TLS), unix://, redis+sentinel:// or redis+cluster://"
+            )
         if query:
             raise AddressError(f"unknown options in it: {', '.join(sorted(query))}")
         return address
@@ -161,6 +169,23 @@ class Address:
             raise AddressError(f"unknown options in it: {', '.join(sorted(query))}")
         return address
 
+    @classmethod
+    def _parse_cluster(cls, url: str) -> Self:
+        try:
+            parts = parse_cluster_url(url)
+        except ValueError as exc:
+            raise AddressError(str(exc)) from None
+        query = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+        tls = _parse_tls(query) if parts.is_tls else None
+        if query:
+            raise AddressError(f"unknown options in it: {', '.join(sorted(query))}")
+        return cls(tls=tls, username=parts.username, password=parts.password, seeds=parts.seeds)
+
+    @property
+    def is_server(self) -> bool:
+        """It names one server."""
+        return self.sentinels is None and not self.seeds
+
     @property
     def needs_files(self) -> bool:
         """Something has to be read before each connect."""
@@ -179,8 +204,8 @@ class Address:
         return address, None if self.tls is None else self.tls.context()
 
     def at(self, host: str, port: int) -> Self:
-        """The server that the sentinels name."""
-        return replace(self, host=host, port=port, sentinels=None)
+        """The server that the sentinels name, or one of the cluster."""
+        return replace(self, host=host, port=port, sentinels=None, seeds=())
 
     def __str__(self) -> str:
         if self.path:
@@ -189,6 +214,8 @@ class Address:
         if self.sentinels is not None:
             places = ",".join(shown_place(*place) for place in self.sentinels.places)
             return f"{scheme}+sentinel://{places}/{self.sentinels.service}/{self.database}"
+        if self.seeds:
+            return f"{scheme}+cluster://{','.join(shown_place(*seed) for seed in self.seeds)}"
         return f"{scheme}://{shown_place(self.host, self.port)}/{self.database}"
 
 

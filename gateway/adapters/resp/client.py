@@ -7,7 +7,7 @@ R25). Called by adapters.redis_store; the owner of tasks starts `run`.
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Sequence
-from typing import Self
+from typing import Final, Self
 
 import structlog
 
@@ -27,6 +27,8 @@ from gateway.settings.redis import RedisSettings
 
 log = structlog.get_logger()
 
+ANOTHER_SERVER: Final = "another server answers"
+"""The reason of what was not sent because it names the one before."""
 StateListener = Callable[[bool, str], None]
 """`is_up` and why it changed."""
 
@@ -61,6 +63,7 @@ class Client(Calls):
         self._backoff = Backoff(settings.backoff_min_ms, settings.backoff_max_ms, rng)
         self._was_up = False
         self._is_reloading = False
+        self._is_leaving = False
         self._told_reason = ""
 
     def of(self, _key: bytes) -> Self:
@@ -92,9 +95,10 @@ class Client(Calls):
     async def run(self) -> None:
         """Connect, watch, reconnect with full jitter, for ever. Its cancellation closes the client for good."""
         try:
-            while True:
+            while not self._is_leaving:
                 await self._live_once()
-                await self._primary.pause(self._backoff.delay_seconds())
+                if not self._is_leaving:
+                    await self._primary.pause(self._backoff.delay_seconds())
         finally:
             was_up = self.is_up
             self._close()
@@ -154,7 +158,7 @@ class Client(Calls):
         if self.incarnation not in ("", incarnation):
             # What waits names the server of before. A promoted replica would find that name in the log's meta and open
             # no fork: lost writes would not be seen (design.md 4).
-            self._fail_waiting("another server answers")
+            self._fail_waiting(ANOTHER_SERVER)
         self.incarnation = incarnation
 
     def _take_down(self, reason: str) -> None:
@@ -198,4 +202,4 @@ class Client(Calls):
         self._is_reloading = False
 
 
-__all__ = ["Client", "StateListener"]
+__all__ = ["ANOTHER_SERVER", "Client", "StateListener"]

@@ -23,8 +23,24 @@ _MARK_SECONDS: Final = 0.05
 """Deadlines closer than this are one mark, so marks stay few however often we write."""
 
 
-class Repeat:
-    """Waits like a future, but hands a NOSCRIPT error to `on_noscript` instead of to the caller."""
+class Waiting:
+    """Waits like a future, and decides by itself what an answer or a failure means."""
+
+    __slots__ = ()
+
+    def done(self) -> bool:
+        """Nobody wants it any more."""
+        raise NotImplementedError
+
+    def set_result(self, reply: Reply) -> None:
+        raise NotImplementedError
+
+    def fail(self, error: StoreUnavailable) -> None:
+        raise NotImplementedError
+
+
+class Repeat(Waiting):
+    """Hands a NOSCRIPT error to `on_noscript` instead of to the caller."""
 
     __slots__ = ("_future", "_on_noscript")
 
@@ -45,14 +61,14 @@ class Repeat:
             fail(self._future, error)
 
 
-Waiter: TypeAlias = "asyncio.Future[Reply] | Repeat | None"
+Waiter: TypeAlias = "asyncio.Future[Reply] | Waiting | None"
 """None: nobody waits, the reply is only taken off the line."""
 
 
 def fail(waiter: Waiter, error: StoreUnavailable) -> None:
     if waiter is None or waiter.done():
         return
-    if isinstance(waiter, Repeat):
+    if isinstance(waiter, Waiting):
         waiter.fail(error)
         return
     waiter.set_exception(error)
@@ -67,8 +83,12 @@ class Connection(asyncio.Protocol):
         self,
         on_error: Callable[[ReplyError], None] = lambda _: None,
         on_writable: Callable[[], None] = lambda: None,
+        *,
+        outlives: frozenset[str] = frozenset(),
     ) -> None:
-        """`on_error` hears of each error reply before its waiter does; `on_writable`: the kernel takes bytes again."""
+        """`on_error` hears of each error reply before its waiter does; `on_writable`: the kernel takes bytes again.
+        `outlives`: codes that end it elsewhere, and here speak of one key only.
+        """
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._reader = Reader(replyError=cast("Any", ReplyError), notEnoughData=NOTHING)
@@ -79,6 +99,7 @@ class Connection(asyncio.Protocol):
         self._sent_total = 0
         self._on_error = on_error
         self._on_writable = on_writable
+        self._outlives = outlives
         self._is_paused = False
         self._is_retiring = False
         self._end_reason = ""
@@ -160,7 +181,7 @@ class Connection(asyncio.Protocol):
             return
         self._on_error(reply)
         fail(waiter, reply)
-        if reply.discards_connection:
+        if reply.discards_connection and reply.code not in self._outlives:
             self.retire(reply.code)
 
     # ---- its end ----
@@ -214,4 +235,4 @@ class Connection(asyncio.Protocol):
             fail(waiter, StoreUnavailable(f"connection lost: {reason}", outcome_unknown=True))
 
 
-__all__ = ["NOTHING", "Connection", "Repeat", "Waiter", "fail"]
+__all__ = ["NOTHING", "Connection", "Repeat", "Waiter", "Waiting", "fail"]

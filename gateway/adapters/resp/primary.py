@@ -31,7 +31,7 @@ class Primary:
     def __init__(self, address: Address, settings: RedisSettings) -> None:
         self._address = address
         self._question = SentinelQuestion(settings.sentinel_timeout_seconds)
-        self._fixed = Place(address, None) if address.sentinels is None and not address.needs_files else None
+        self._fixed = Place(address, None) if address.is_server and not address.needs_files else None
         self._told: tuple[str, int] | None = None
         self._hurry = asyncio.Event()
         self._floor_seconds = 0.0
@@ -66,6 +66,10 @@ class Primary:
         self._told = host, port
         self._hurry.set()
         return True
+
+    def hurry(self) -> None:
+        """The pause, or the next one, ends now."""
+        self._hurry.set()
 
     def why(self, exc: Exception) -> str:
         """What to log of an attempt that failed; remembers whether the next one must not come soon."""

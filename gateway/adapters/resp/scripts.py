@@ -13,6 +13,10 @@ class Script:
 
     source: str = field(repr=False)
     name: str = ""
+    names_server: bool = False
+    """Its first argument is the incarnation of the server that is to run it."""
+    publishes_later: bool = False
+    """It answers [its answer, channel, message, ...]: whoever called it publishes these."""
     sha: bytes = field(init=False)
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ Owns one connection of its own. Must never wait for a listener. Implements ports
 
 import asyncio
 import random
+from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -12,13 +13,14 @@ from hiredis import ProtocolError
 
 from gateway.adapters.resp.address import Address
 from gateway.adapters.resp.backoff import Backoff
-from gateway.adapters.resp.client import Client
 from gateway.adapters.resp.commands import pack
 from gateway.adapters.resp.connection import NOTHING, Connection
+from gateway.adapters.resp.endpoint import Router
 from gateway.adapters.resp.handshake import greet, open_socket
 from gateway.adapters.resp.health import is_answered
 from gateway.adapters.resp.primary import Primary
 from gateway.domain.measures import Measures
+from gateway.domain.wire.bus import BusKind, encode_fields
 from gateway.domain.wire.ids import GatewayId
 from gateway.ports import BusListener, StoreUnavailable
 from gateway.settings.redis import RedisSettings
@@ -36,20 +38,28 @@ def channel_of(gateway: GatewayId) -> bytes:
 class ChannelLink(Connection):
     """A RESP2 connection with one subscription: messages go to the listener, all else to the waiters in order."""
 
+    VERB = b"SUBSCRIBE"
+    KIND = b"message"
+
     def __init__(self, listener: BusListener) -> None:
         super().__init__()
         self._listener = listener
         self._listener_messages = listener.on_messages
         self.is_subscribed = False
 
+    @classmethod
+    def subscribe(cls, channel: bytes) -> bytes:
+        """The command, packed."""
+        return pack((cls.VERB, channel))
+
     def data_received(self, data: bytes) -> None:
         self.reads += 1
         messages = []
         try:
             self._reader.feed(data)
-            gets = self._gets
+            gets, kind = self._gets, self.KIND
             while (reply := gets()) is not NOTHING:
-                if reply.__class__ is list and reply[0] == b"message":
+                if reply.__class__ is list and reply[0] == kind:
                     messages.append(reply[2])
                 else:
                     self._take_reply(reply)
@@ -60,7 +70,7 @@ class ChannelLink(Connection):
 
     def _take_reply(self, reply: object) -> None:
         # Here and not where SUBSCRIBE is awaited: the same read may hold the first messages.
-        if isinstance(reply, list) and reply[0] == b"subscribe" and not self.ended.done():
+        if isinstance(reply, list) and reply[0] == self.VERB.lower() and not self.ended.done():
             self.is_subscribed = True
             self._listener.on_subscribed()
         self.resolve(reply)
@@ -70,10 +80,17 @@ class Subscription:
     """`on_down` follows each `on_subscribed` exactly once; failed attempts in between are not told."""
 
     def __init__(
-        self, address: Address, client: Client, settings: RedisSettings, *, rng: random.Random, measures: Measures
+        self,
+        address: Address,
+        client: Router,
+        settings: RedisSettings,
+        *,
+        rng: random.Random,
+        measures: Measures,
+        way: Primary | None = None,
     ) -> None:
-        """`client` carries what is published, in order with the appends."""
-        self._primary = Primary(address, settings)
+        """`client` carries what is published, in order with the appends. `way`: not to a primary, but there."""
+        self._primary = Primary(address, settings) if way is None else way
         self._client = client
         self._settings = settings
         self._measures = measures
@@ -82,9 +99,17 @@ class Subscription:
         self._was_subscribed = False
         self._told_reason = ""
 
+    def _make_link(self, listener: BusListener) -> ChannelLink:
+        return ChannelLink(listener)
+
     def publish(self, gateway: GatewayId, message: bytes) -> None:
         """Fire and forget through the append connection, after what was sent there before."""
-        self._client.post(b"PUBLISH", channel_of(gateway), message)
+        self._client.publish(channel_of(gateway), message)
+
+    def beat(self, gateway: GatewayId, on_sent: Callable[[bytes], None]) -> None:
+        """The one connection has no name, and counts also while it is not up."""
+        self.publish(gateway, encode_fields(BusKind.BEACON, b""))
+        on_sent(b"")
 
     def reset(self, reason: str) -> None:
         """Drop the current link, if there is one; `run` makes a new one."""
@@ -109,13 +134,13 @@ class Subscription:
         try:
             place = await self._primary.locate(self._settings.connect_timeout_seconds)
             async with asyncio.timeout(self._settings.connect_timeout_seconds):
-                self._link = await open_socket(place.address, place.tls, lambda: ChannelLink(listener))
+                self._link = await open_socket(place.address, place.tls, lambda: self._make_link(listener))
                 link = self._link
                 deadline = loop.time() + self._settings.connect_timeout_seconds
                 server = await greet(link, place.address, f"{channel}:bus", (), deadline)
                 if self._primary.has_sentinels and not server.is_primary:
                     raise StoreUnavailable("it is a replica", outcome_unknown=False)
-                await link.ask(pack((b"SUBSCRIBE", channel_of(channel))), deadline)
+                await link.ask(link.subscribe(channel_of(channel)), deadline)
             since = loop.time()
             self._note_subscribed(channel)
             reason = await watch_link(link, self._settings.ping_interval_seconds)

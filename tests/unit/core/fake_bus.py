@@ -12,6 +12,7 @@ class FakeBus:
     def __init__(self) -> None:
         self.published: list[tuple[GatewayId, bytes]] = []
         self.resets: list[str] = []
+        self.paths: list[bytes] = [b""]
         self.deliver: Callable[[bytes], None] = lambda _: None
 
     async def run(self, channel: GatewayId, listener: BusListener) -> None:
@@ -19,6 +20,11 @@ class FakeBus:
 
     def reset(self, reason: str) -> None:
         self.resets.append(reason)
+
+    def beat(self, gateway: GatewayId, on_sent: Callable[[bytes], None]) -> None:
+        for path in self.paths:
+            on_sent(path)
+            self.publish(gateway, b"1b\n" + path)
 
     def publish(self, gateway: GatewayId, message: bytes) -> None:
         self.published.append((gateway, message))

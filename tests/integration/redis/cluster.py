@@ -1,0 +1,152 @@
+"""A Valkey Cluster of three primaries with a replica each: real processes that a test can kill, freeze and re-shard."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import redis
+
+from gateway.adapters.resp.slots import SLOTS, slot_of
+from gateway.domain.wire.ids import session_key
+from loadtest.processes import Server, free_port
+from loadtest.stage import Stage
+
+READY_SECONDS = 30.0
+NODE_TIMEOUT_MS = 1_500
+"""A busy machine lets a server be silent for half a second; nobody is to be replaced but whom the test takes away."""
+
+
+class Cluster:
+    """`primaries` as they were made, each with `replica_of`."""
+
+    def __init__(self, servers: list[Server]) -> None:
+        self.primaries = servers[:3]
+        self.replicas = servers[3:]
+
+    @property
+    def servers(self) -> list[Server]:
+        return self.primaries + self.replicas
+
+    @property
+    def url(self) -> str:
+        return f"redis+cluster://{','.join(f'127.0.0.1:{server.port}' for server in self.primaries)}"
+
+    def replica_of(self, primary: Server) -> Server:
+        return self.replicas[self.primaries.index(primary)]
+
+    def owner(self, key: str) -> Server:
+        """Of the key's slot, as the first server that answers knows it."""
+        slot = slot_of(key.encode())
+        for server in self.servers:
+            if not server.is_running:
+                continue
+            with suppress(redis.RedisError):
+                for first, last, (_, port, *_), *_ in server.ask("CLUSTER", "SLOTS"):
+                    if first <= slot <= last:
+                        return next(server for server in self.servers if server.port == port)
+        raise AssertionError(f"nobody has slot {slot}")
+
+    def session_on(self, server: Server, prefix: str = "s") -> str:
+        """A session (of tenant `default`) that this server has."""
+        return self.sessions_on(server, 1, prefix)[0]
+
+    def sessions_on(self, server: Server, count: int, prefix: str = "s") -> list[str]:
+        ranges = [
+            (first, last) for first, last, (_, port, *_), *_ in server.ask("CLUSTER", "SLOTS") if port == server.port
+        ]
+        names: list[str] = []
+        number = 0
+        while len(names) < count:
+            name = f"{prefix}{number}"
+            slot = slot_of(meta_key(name).encode())
+            if any(first <= slot <= last for first, last in ranges):
+                names.append(name)
+            number += 1
+        return names
+
+    async def until(self, holds: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while not await asyncio.to_thread(holds):
+            assert time.monotonic() < deadline, f"the cluster did not come so far: {what}"
+            await asyncio.sleep(0.02)
+
+    async def promoted(self, primary: Server) -> Server:
+        """Waits until its replica has taken its place."""
+        replica = self.replica_of(primary)
+        await self.until(lambda: replica.info("replication")["role"] == "master", "a promotion")
+        return replica
+
+    async def migrate(self, slots: Iterable[tuple[int, int]], source: Server, target: Server) -> None:
+        """Atomically (Valkey 9); returns when the target has them."""
+        wanted = list(slots)
+        arguments = [word for first, last in wanted for word in ("SLOTSRANGE", first, last, "NODE", _name(target))]
+        source.ask("CLUSTER", "MIGRATESLOTS", *arguments)
+        await self.until(lambda: _has(target, wanted[0][0]), "a migration")
+
+
+def meta_key(session: str) -> str:
+    return "rr:{" + session_key("default", session).decode() + "}:meta"
+
+
+def _name(server: Server) -> str:
+    return str(server.ask("CLUSTER", "MYID").decode())
+
+
+def _has(server: Server, slot: int) -> bool:
+    ranges: Any = server.ask("CLUSTER", "SLOTS")
+    return any(first <= slot <= last and primary[1] == server.port for first, last, primary, *_ in ranges)
+
+
+@asynccontextmanager
+async def running_cluster(stage: Stage, *options: str) -> AsyncIterator[Cluster]:
+    """Every slot has a primary, every primary a replica that has everything."""
+    servers = [stage.server(*cluster_options(NODE_TIMEOUT_MS), *options) for _ in range(6)]
+    cluster = Cluster(servers)
+    await asyncio.to_thread(_join, cluster)
+    names = {_name(server): server for server in servers}
+    await cluster.until(lambda: all(_known(server) == len(names) for server in servers), "everybody knows everybody")
+    for primary in cluster.primaries:
+        await asyncio.to_thread(cluster.replica_of(primary).ask, "CLUSTER", "REPLICATE", _name(primary))
+    await cluster.until(lambda: all(_is_well(server) for server in servers), "all is well")
+    yield cluster
+
+
+def _join(cluster: Cluster) -> None:
+    first = cluster.servers[0]
+    for number, server in enumerate(cluster.servers):
+        server.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+    for server in cluster.servers[1:]:
+        server.ask("CLUSTER", "MEET", "127.0.0.1", first.port, _bus_port(first))
+    for number, server in enumerate(cluster.primaries):
+        server.ask("CLUSTER", "ADDSLOTSRANGE", SLOTS * number // 3, SLOTS * (number + 1) // 3 - 1)
+
+
+def _bus_port(server: Server) -> int:
+    return int(server.options[server.options.index("--cluster-port") + 1])
+
+
+def _known(server: Server) -> int:
+    lines = server.ask("CLUSTER", "NODES").decode().splitlines()
+    return sum("handshake" not in line for line in lines)
+
+
+def _is_well(server: Server) -> bool:
+    info = server.info("replication")
+    has_all = info["connected_slaves"] == 1 if info["role"] == "master" else info["master_link_status"] == "up"
+    return bool(has_all) and b"cluster_state:ok" in server.ask("CLUSTER", "INFO") and _replicas(server) == 3
+
+
+def _replicas(server: Server) -> int:
+    return sum(len(entry) - 3 for entry in server.ask("CLUSTER", "SLOTS"))
+
+
+def cluster_options(node_timeout_ms: int) -> tuple[str, ...]:
+    return (
+        "--cluster-enabled", "yes", "--cluster-port", str(free_port()), "--cluster-node-timeout", str(node_timeout_ms),
+        "--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0",
+    )  # fmt: skip
+
+
+__all__ = ["Cluster", "cluster_options", "meta_key", "running_cluster"]
