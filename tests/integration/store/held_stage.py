@@ -2,17 +2,17 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 from gateway.adapters.redis_store import StoreScripts
 from gateway.app.redis_side import RedisSide
 from gateway.domain.measures import Measures
 from gateway.domain.wire.ids import SessionRef
-from gateway.settings import AppendSettings, LimitSettings, RedisSettings, RetentionSettings, Settings
+from gateway.ports import Unreplicated
+from gateway.settings import AppendSettings, RedisSettings, Settings
 from tests.integration.resp.servers import Server
-from tests.integration.store.stage import Stage
+from tests.integration.store.stage import Stage, data
 
 WAIT_SECONDS = 0.3
 BOUND_SECONDS = 20.0
@@ -48,26 +48,28 @@ class HeldStage(Stage):
 
 
 class Pair:
-    """`gateway()` as often as wanted."""
+    """`gateway` as often as wanted; those of one kind share their connections, each call has a session of its own."""
 
     def __init__(self, primary: Server, replica: Server, stack: AsyncExitStack) -> None:
         self.primary, self.replica = primary, replica
         self._stack = stack
+        self._sides: dict[tuple[int, bool], RedisSide] = {}
 
-    async def gateway(
-        self, *, ref: SessionRef | None = None, min_replicas: int = 1, dies: bool = False, max_messages: int = 1_000
-    ) -> HeldStage:
+    async def gateway(self, *, ref: SessionRef | None = None, min_replicas: int = 1, dies: bool = False) -> HeldStage:
         """`dies`: it reveals nothing any more."""
+        side = self._sides.get((min_replicas, dies))
+        if side is None:
+            side = self._sides[(min_replicas, dies)] = await self._made(min_replicas, dies=dies)
+        return HeldStage(side, self.primary.admin, ref)
+
+    async def _made(self, min_replicas: int, *, dies: bool) -> RedisSide:
         settings = Settings(
             redis=RedisSettings(
                 url=f"redis://127.0.0.1:{self.primary.port}/0",  # type: ignore[arg-type]
-                ping_interval_seconds=0.1,
                 backoff_min_ms=1,
                 backoff_max_ms=20,
             ),
             append=AppendSettings(min_replicas=min_replicas, replica_wait_seconds=WAIT_SECONDS),
-            retention=RetentionSettings(max_messages=max_messages),
-            limits=LimitSettings(),
         )
         side = RedisSide(settings, Measures(), random.Random(1), lambda is_up, reason: None)
         tasks = []
@@ -80,11 +82,18 @@ class Pair:
         async with asyncio.timeout(BOUND_SECONDS):
             while not side.appends.is_up or not side.reads.is_up:
                 await asyncio.sleep(0.01)
-        return HeldStage(side, self.primary.admin, ref)
+        return side
 
-    async def replica_is_gone(self) -> None:
-        """It stands still: what is written from here on is not there."""
-        self.replica.freeze()
+    async def well(self) -> None:
+        """Returns when the replica follows, and appends are taken that wait for it."""
+        self.replica.thaw()
+        async with asyncio.timeout(BOUND_SECONDS):
+            while True:
+                with suppress(Unreplicated):
+                    stage = await self.gateway()
+                    await stage.put(data())
+                    return
+                await asyncio.sleep(0.02)
 
 
 async def _end(tasks: "list[asyncio.Task[None]]") -> None:
@@ -93,11 +102,4 @@ async def _end(tasks: "list[asyncio.Task[None]]") -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-@asynccontextmanager
-async def paired(primary: Server, replica: Server) -> AsyncIterator[Pair]:
-    async with AsyncExitStack() as stack:
-        yield Pair(primary, replica, stack)
-        replica.thaw()
-
-
-__all__ = ["BOUND_SECONDS", "HeldStage", "Pair", "paired"]
+__all__ = ["BOUND_SECONDS", "HeldStage", "Pair"]

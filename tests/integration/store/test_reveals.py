@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from gateway.domain.sessions.position import judge
 from gateway.domain.wire.cursor import Cursor
@@ -24,10 +26,13 @@ from gateway.ports import (
     Unreplicated,
 )
 from tests.integration.resp.servers import Server
-from tests.integration.store.held_stage import BOUND_SECONDS, HeldStage, Pair, paired
+from tests.integration.store.held_stage import BOUND_SECONDS, HeldStage, Pair
 from tests.integration.store.stage import Ears, answered, data, delta
 
 CLIENT, USER = ClientId("phone"), UserId("u")
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest.fixture(scope="module")
@@ -42,18 +47,17 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
     replica.end()
 
 
-@pytest.fixture
-async def pair(servers: tuple[Server, Server]) -> AsyncIterator[Pair]:
-    primary, replica = servers
-    async with paired(primary, replica) as pair:
-        async with asyncio.timeout(BOUND_SECONDS):
-            while replica.admin.info("replication")["master_link_status"] != "up" or not _is_online(primary):
-                await asyncio.sleep(0.01)
-        yield pair
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def started(servers: tuple[Server, Server]) -> AsyncIterator[Pair]:
+    async with AsyncExitStack() as stack:
+        yield Pair(*servers, stack)
 
 
-def _is_online(primary: Server) -> bool:
-    return bool(primary.admin.info("replication").get("slave0", {}).get("state") == "online")
+@pytest_asyncio.fixture(loop_scope="module")
+async def pair(started: Pair) -> AsyncIterator[Pair]:
+    await started.well()
+    yield started
+    started.replica.thaw()
 
 
 @pytest.fixture
@@ -111,7 +115,7 @@ async def test_what_too_few_replicas_have_is_seen_by_nobody(pair: Pair, ears: Ea
     await stage.claimed()
     await stage.put(data())
     await heard(ears, 1)
-    await pair.replica_is_gone()
+    pair.replica.freeze()
 
     with pytest.raises(Unreplicated) as caught:
         await stage.append(data("secret"))
@@ -132,7 +136,7 @@ async def test_it_comes_by_itself_when_they_are_back(pair: Pair, ears: Ears) -> 
     """In order and once, though nobody appends again."""
     stage = await pair.gateway()
     await stage.claimed()
-    await pair.replica_is_gone()
+    pair.replica.freeze()
     other = ProducerRef(ProducerName("~other00000000000"), 1, registers=True)
     failed = await asyncio.gather(
         stage.append(data("a")), stage.append(data("b"), producer=other), return_exceptions=True
@@ -149,7 +153,7 @@ async def test_a_retry_is_a_duplicate_that_was_seen(pair: Pair, ears: Ears) -> N
     """The number was not consumed finally: the producer repeats it and hears where it is."""
     stage = await pair.gateway()
     await stage.claimed()
-    await pair.replica_is_gone()
+    pair.replica.freeze()
     with pytest.raises(Unreplicated):
         await stage.append(data("a"), number=1)
     pair.replica.thaw()
@@ -164,7 +168,7 @@ async def test_a_retry_is_a_duplicate_that_was_seen(pair: Pair, ears: Ears) -> N
 async def test_nothing_more_is_written_while_replicas_are_missing(pair: Pair) -> None:
     """After the first failure appends are refused at once: what is held stays little, nothing waits for nothing."""
     stage = await pair.gateway()
-    await pair.replica_is_gone()
+    pair.replica.freeze()
     with pytest.raises(Unreplicated):
         await stage.append(data("a"))
 
