@@ -250,7 +250,7 @@ async def test_text_waits_behind_the_window_of_media_at_most_and_media_goes_on(s
 @pytest.mark.skipif(program("nginx") is None, reason="nginx is not installed")
 async def test_text_waits_behind_the_window_of_media_through_nginx(stage: Stage, tmp_path: Path) -> None:
     """Whatever the proxy could hold: what is on its way is counted where it arrives."""
-    gateways = await stage.start_gateways(1, stage.server().url)
+    gateways = await stage.start_gateways(3, stage.server().url)
     front = await Front("nginx", gateways, tmp_path / "nginx", {}).start()
     try:
         waited, came = await waits_behind_media(stage, gateways[0], front.url)
