@@ -56,6 +56,8 @@ from gateway.settings import Settings
 REQUESTS_END_SECONDS = 1.0
 """For requests that are under way when everything else has ended."""
 TASKS_END_SECONDS = 2.0
+OVERTAKING_SECONDS = 0.03
+"""On a cluster, where messages come by several ways (redis.md)."""
 
 
 class Gateway:
@@ -87,6 +89,7 @@ class Gateway:
             liveness=settings.liveness,
             rng=rng,
             runs=kept.runs,
+            overtaking_seconds=OVERTAKING_SECONDS if settings.redis.is_cluster else 0.0,
         )
         if hooks.delivery is not None:
             self.hub.shared.tagger = Tagging(hooks.delivery)

@@ -48,7 +48,9 @@ class Hub:
         rng: random.Random,
         runs: RunStore,
         wall_clock: Clock = time,
+        overtaking_seconds: float = 0.0,
     ) -> None:
+        """`overtaking_seconds`: see Repair."""
         self.sessions: dict[bytes, LocalSession] = {}
         """By session key."""
         self.presence: Presence | None = None
@@ -58,7 +60,9 @@ class Hub:
         self.resume = Resume(store, limits, measures, owner, gateway=gateway, rng=rng, runs=runs)
         self.shared = Shared(limits, liveness, measures, clock, wall_clock, self.resume)
         self.reclaims = Reclaims(owner)
-        self._repair = Repair(store, limits, measures, owner, rng, self.reclaims)
+        self._repair = Repair(
+            store, limits, measures, owner, rng, self.reclaims, overtaking_seconds=overtaking_seconds
+        )
         self._store = store
         self._measures = measures
         self._clock = clock

@@ -3,6 +3,7 @@
 One read per session, however many clients it has; what arrives meanwhile is held, bounded. Called by the hub.
 """
 
+import asyncio
 import random
 
 from gateway.core.connection import Connection
@@ -29,7 +30,11 @@ class Repair:
         owner: TaskOwner,
         rng: random.Random,
         reclaims: Reclaims,
+        *,
+        overtaking_seconds: float = 0.0,
     ) -> None:
+        """`overtaking_seconds`: so long what is missing may still be on its way."""
+        self._overtaking_seconds = overtaking_seconds
         self._store = store
         self._limits = limits
         self._measures = measures
@@ -47,8 +52,7 @@ class Repair:
         """Read what is missing, unless a repair of this session is reading already."""
         if session.repair is None:
             session.repair = HeldFrames(self._limits.held_bytes)
-            self._measures.repairs[cause] += 1
-            self._owner.start("repair", self._run(session))
+            self._owner.start("repair", self._run(session, session.repair, cause))
 
     def reclaim(self, session: LocalSession) -> None:
         """The session's meta is gone or belongs to another incarnation: its routes are claimed again."""
@@ -56,9 +60,12 @@ class Repair:
             if connection.generation and not connection.is_ending:
                 self._reclaims.add(connection)
 
-    async def _run(self, session: LocalSession) -> None:
+    async def _run(self, session: LocalSession, held: HeldFrames, cause: str) -> None:
         pauses = Pauses(self._rng)
         try:
+            if self._overtaking_seconds and await self._comes_late(session, held):
+                return
+            self._measures.repairs[cause] += 1
             while live := [c for c in session.connections if c.is_live]:
                 session.repair = held = HeldFrames(self._limits.held_bytes)
                 line_before = session.line
@@ -87,6 +94,12 @@ class Repair:
                     pauses = Pauses(self._rng)
         finally:
             session.repair = None
+
+    async def _comes_late(self, session: LocalSession, held: HeldFrames) -> bool:
+        """It was only overtaken (on a cluster, where messages come by several ways): nothing needs to be read."""
+        await asyncio.sleep(self._overtaking_seconds)
+        held.frames.sort(key=lambda frame: frame[1])
+        return self._release(session, held) and not _is_behind(session)
 
     def _apply(self, session: LocalSession, page: Page, after_seq: int) -> None:
         """Settle each live connection on the page's log and give it what it lacks of the page."""
