@@ -77,7 +77,7 @@ class Routed:
         name = f"v{self.version}"
         write(self.path, f"version: {name}\nroutes: {{{routes}}}\n{more}")
         for gateway in self.gateways:
-            await until_in_force(gateway, name)
+            await until(gateway, lambda said: said["current"]["version"] == name)
         return name
 
     async def push(self, session: str, payload: dict[str, Any], kind_of: str = "text", **fields: Any) -> dict[str, Any]:
