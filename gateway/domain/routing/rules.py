@@ -96,7 +96,7 @@ def _persistence_faults(message_type: MessageType, kind: str, route: Route) -> I
 
 def _deadline_faults(message_type: MessageType, kind: str, route: Route) -> Iterator[Fault]:
     if message_type in _TEXTS and not route.channel.leads_to_agent:
-        yield Fault("deadline_seconds", "text stays in the log and has no deadline; only what goes by webhook or queue")
+        yield Fault("deadline_seconds", "text stays in the log and has no deadline; only what goes to agents")
     elif message_type is MessageType.CONTROL and kind in AGENT_KINDS:
         yield Fault("deadline_seconds", f"{kind} is promised to the agent and has no deadline")
     elif message_type is MessageType.CONTROL and route.is_durable and not route.channel.leads_to_agent:
