@@ -1,0 +1,190 @@
+"""A process of a crowd: `python -m loadtest.crowd --urls A,B --sessions 150 --clients 20`. JSON lines in and out.
+
+`do`: `live` (how many are, since a moment), `phase` (percentiles of the phase that ends now), `report`, `urls`.
+"""
+
+import argparse
+import gc
+import heapq
+import itertools
+import json
+import os
+import random
+import resource
+import select
+import time
+from collections import Counter
+from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+from loadtest.crowd.client import Client
+from loadtest.crowd.link import Link
+from loadtest.crowd.text import Reading
+
+POLL_SECONDS: Final = 0.25
+OPENING: Final = 64
+"""First connects under way at once."""
+_STDIN: Final = 0
+
+
+class Crowd:
+    """The loop of all clients of this process."""
+
+    def __init__(self, urls: list[str], rng: random.Random) -> None:
+        self.urls: list[SplitResult] = [urlsplit(url) for url in urls]
+        self.rng = rng
+        self.counts: Counter[str] = Counter()
+        self.wrong: Counter[str] = Counter()
+        self.clients: list[Client] = []
+        self._attempts_by_second: Counter[int] = Counter()
+        self._epoll = select.epoll()
+        self._links: dict[int, tuple[Link, Client]] = {}
+        self._timers: list[tuple[float, int, Client]] = []
+        self._numbers = itertools.count()
+        self._now = time.monotonic()
+        self._wall_ms = time.time() * 1000
+        self._to_open: list[Client] = []
+        self._opening: set[Client] = set()
+
+    # ---- what clients ask of it --------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        return self._now
+
+    def wall_ms(self) -> float:
+        """Of the last look: all that came with it came by then."""
+        return self._wall_ms
+
+    def later(self, seconds: float, client: Client) -> None:
+        heapq.heappush(self._timers, (self._now + seconds, next(self._numbers), client))
+
+    def open(self, client: Client, url: SplitResult, path: str) -> None:
+        self._attempts_by_second[int(time.time())] += 1
+        link = Link(url, path, client.on_frame)
+        if link.refusal is not None:
+            link.close()
+            client.on_refused(link.refusal)
+            return
+        self._links[link.fileno()] = link, client
+        self._epoll.register(link, select.EPOLLOUT)
+
+    # ---- its life ----------------------------------------------------------------------------------------------
+
+    def add(self, session: str, name: str, *, is_timed: bool) -> None:
+        client = Client(self, session, name, is_timed, Reading(self.wrong))
+        self.clients.append(client)
+        self._to_open.append(client)
+
+    def run(self) -> None:
+        """Until standard input ends."""
+        self._epoll.register(_STDIN, select.EPOLLIN)
+        self._to_open.reverse()
+        while True:
+            events = self._epoll.poll(self._wait_seconds())
+            self._now, self._wall_ms = time.monotonic(), time.time() * 1000
+            for number, event in events:
+                if number == _STDIN:
+                    if not (line := os.read(_STDIN, 65536)):
+                        return
+                    print(json.dumps(self._answer(json.loads(line))), flush=True)
+                elif (found := self._links.get(number)) is not None:
+                    self._take(number, event, *found)
+            while self._timers and self._timers[0][0] <= self._now:
+                heapq.heappop(self._timers)[2].attempt()
+            self._open_some()
+
+    def _open_some(self) -> None:
+        if not self._to_open:
+            return
+        self._opening = {client for client in self._opening if not client.is_live}
+        while self._to_open and len(self._opening) < OPENING:
+            client = self._to_open.pop()
+            self._opening.add(client)
+            client.attempt()
+
+    def _wait_seconds(self) -> float:
+        if self._to_open:
+            return 0.002
+        return max(0.0, min(POLL_SECONDS, self._timers[0][0] - time.monotonic())) if self._timers else POLL_SECONDS
+
+    def _take(self, number: int, event: int, link: Link, client: Client) -> None:
+        if event & select.EPOLLOUT and not link.is_upgraded:
+            if link.on_writable():
+                self._epoll.modify(number, select.EPOLLIN)
+                return
+        elif link.on_readable():
+            return
+        del self._links[number]
+        self._epoll.unregister(number)
+        link.close()
+        if link.refusal is not None:
+            client.on_refused(link.refusal)
+        else:
+            client.on_end(link)
+
+    # ---- questions ---------------------------------------------------------------------------------------------
+
+    def _answer(self, asked: dict[str, Any]) -> dict[str, Any]:
+        match asked["do"]:
+            case "live":
+                since = asked.get("since", 0.0)
+                return {
+                    "live": sum(client.is_live for client in self.clients),
+                    "positions": min(
+                        (client.reading.position for client in self.clients if client.is_timed), default=0
+                    ),
+                    "last_live_at": max((client.live_at for client in self.clients), default=0.0),
+                    "returned": sum(client.live_at > since for client in self.clients),
+                }
+            case "urls":
+                self.urls = [urlsplit(url) for url in asked["urls"]]
+                return {}
+            case "phase":
+                return self._end_phase()
+            case "report":
+                return {
+                    "counts": dict(self.counts),
+                    "wrong": dict(self.wrong),
+                    "ended_runs": sum(client.reading.ended_runs for client in self.clients),
+                    "attempts_by_second": dict(self._attempts_by_second),
+                }
+            case other:
+                raise ValueError(other)
+
+    def _end_phase(self) -> dict[str, Any]:
+        """Times of the clients that kept their socket all the while."""
+        stayed = [client for client in self.clients if client.is_timed and not client.has_moved]
+        times = [value for client in stayed for value in client.times_ms]
+        moved = sum(client.has_moved for client in self.clients)
+        for client in self.clients:
+            del client.times_ms[:]
+            client.has_moved = False
+        gc.collect()
+        return {"stayed": len(stayed), "moved": moved, "times_ms": [round(value, 1) for value in times]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--urls", required=True, help="comma between them")
+    parser.add_argument("--prefix", default="crowd")
+    parser.add_argument("--sessions", type=int, default=0, help="with streams, each read by --clients clients")
+    parser.add_argument("--clients", type=int, default=1)
+    parser.add_argument("--idle", type=int, default=0, help="clients with a session of their own and no stream")
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    crowd = Crowd(arguments.urls.split(","), random.Random(arguments.seed))
+    for number in range(arguments.first, arguments.first + arguments.sessions):
+        for client in range(arguments.clients):
+            crowd.add(f"{arguments.prefix}-{number}", f"c{client}", is_timed=True)
+    for number in range(arguments.idle):
+        crowd.add(f"{arguments.prefix}-idle-{arguments.seed}-{number}", "c", is_timed=False)
+    gc.collect()
+    gc.freeze()
+    crowd.run()
+
+
+if __name__ == "__main__":
+    main()
