@@ -1,6 +1,7 @@
 """`relayrouter doctor`: looks at Redis and at this machine, and says for every finding what to do. Changes nothing.
 
-Redis findings come from gateway.app.doctor_redis; this module has the ones about this machine, and the order.
+Redis findings come from gateway.app.doctor_redis, those about admission from gateway.app.doctor_admission; this module
+has the ones about this machine, and the order.
 """
 
 import errno
@@ -8,6 +9,7 @@ import resource
 import socket
 from collections.abc import Callable, Iterator
 
+from gateway.app.doctor_admission import check_admission
 from gateway.app.doctor_redis import check_redis
 from gateway.app.findings import Finding, fail, ok, warn
 from gateway.settings import ServerSettings, Settings
@@ -22,6 +24,7 @@ def examine(settings: Settings) -> list[Finding]:
         *check_redis(settings.redis),
         check_descriptors(settings.server),
         *check_ports(settings.server),
+        *check_admission(settings),
         check_auth(settings),
     ]
 

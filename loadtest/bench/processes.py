@@ -16,6 +16,8 @@ from loadtest.processes import free_port, valkey_program
 
 READY_SECONDS = 20
 SERVER_CORE, LOAD_CORE = 0, 1
+QUICK_CONNECTS = {"RR_ADMISSION__NEW_PER_SECOND": "50000", "RR_ADMISSION__NEW_BURST": "50000"}
+"""Clients that measure connect as fast as they can: admission is on, and refuses nobody."""
 
 
 _CORES = sorted(os.sched_getaffinity(0))
@@ -114,6 +116,6 @@ def _wait_for_port(port: int) -> None:
 def gateway(redis_url: str, *, auth: str = "none", env: dict[str, str] | None = None) -> Iterator["Talker"]:
     """`relayrouter serve` on the server core. The ready line is read; `.url` is set."""
     arguments = ("serve", "--json", "--redis-url", redis_url, "--auth", auth, "--port", "0", "--admin-port", "0")
-    with python_module("gateway", *arguments, core=SERVER_CORE, env=env) as process:
+    with python_module("gateway", *arguments, core=SERVER_CORE, env=QUICK_CONNECTS | (env or {})) as process:
         process.url = process.read()["url"]
         yield process

@@ -256,7 +256,8 @@ async def test_two_publishers_on_two_gateways_make_one_order(stage: Stage) -> No
 async def test_thousand_connects_against_the_cap(stage: Stage) -> None:
     """Failure catalogue K15: in, or 503 with Retry-After before the upgrade; afterwards every place is free again."""
     server = stage.server()
-    gateway = await stage.gateway(server.url, server__max_connections="300")
+    # Not by their rate (tests/integration/admission): by the places there are.
+    gateway = await stage.gateway(server.url, server__max_connections="300", admission__new_per_second="0")
     clients_before = len(server.ask("CLIENT", "LIST").splitlines())
 
     answer = await stage.witness.ask("storm", urls=[gateway.url], session="storm", count=1_000, at_once=250, seconds=10)

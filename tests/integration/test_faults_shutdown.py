@@ -108,7 +108,9 @@ async def test_drain_tells_closes_in_slots_and_serves_meanwhile(stage: Stage) ->
 
 async def test_five_hundred_sockets_are_closed_before_the_deadline(stage: Stage) -> None:
     """Failure catalogue K05: the deadline wins over the pace, and probes are answered all the while."""
-    gateway = await stage.gateway(stage.server().url, drain__window_seconds="1.5", drain__pace_ms="100")
+    gateway = await stage.gateway(
+        stage.server().url, drain__window_seconds="1.5", drain__pace_ms="100", admission__new_per_second="0"
+    )
     answer = await stage.witness.ask("storm", urls=[gateway.url], session="s", count=500, at_once=100, seconds=10)
     assert answer["welcomed"] == 500
     probes = Probes(gateway)

@@ -118,7 +118,14 @@ async def serving(
     public = Listener(
         build_public_app(PublicParts(served.access, ingest, user_push), _websocket, server, limits, rng), server, rng
     )
-    admin_api = AdminApi(served.access, served.readiness, lambda: b"# metrics\n", status, lambda: served.runs)
+    admin_api = AdminApi(
+        served.access,
+        served.readiness,
+        lambda: b"# metrics\n",
+        status,
+        lambda: served.runs,
+        admission=lambda: {"openness": "open"},
+    )
     admin = Listener(build_admin_app(admin_api, rng), server, rng)
     served.public = public
     try:

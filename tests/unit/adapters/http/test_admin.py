@@ -16,7 +16,7 @@ async def test_probes_and_metrics_need_no_headers(path: str, headers: dict[str, 
     assert (status, head) == (200, 200)
 
 
-@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/admin/status"])
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/admin/status", "/admin/admission"])
 async def test_the_public_port_has_none_of_it(path: str) -> None:
     async with serving() as served:
         status, _, _ = await served.ask("GET", path)
@@ -50,6 +50,17 @@ async def test_metrics_have_prometheus_content_type() -> None:
         _, body, headers = await served.ask("GET", served.admin_url + "/metrics")
 
     assert (body, headers["Content-Type"]) == ("# metrics\n", "text/plain; version=0.0.4; charset=utf-8")
+
+
+async def test_the_state_of_admission_is_for_admins() -> None:
+    async with serving(AUTH) as served:
+        url = served.admin_url + "/admin/admission"
+        nobody = await served.ask("GET", url)
+        publisher = await served.ask("GET", url, token=token("publish subscribe", ["*"]))
+        admin = await served.ask("GET", url, token=token("admin"))
+
+    assert (nobody[0], publisher[0]) == (401, 403)
+    assert admin[:2] == (200, {"openness": "open"})
 
 
 async def test_the_status_is_for_admins() -> None:
