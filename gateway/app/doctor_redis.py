@@ -4,6 +4,7 @@ Reads, and writes one key `rr:doctor:<random>` that lives ten seconds.
 """
 
 import secrets
+import ssl
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,7 @@ from redis.exceptions import AuthenticationError, ConnectionError, RedisError, R
 from gateway.adapters.resp import Address
 from gateway.adapters.resp.address import AddressError
 from gateway.app.doctor_client import open_client
+from gateway.app.doctor_cluster import ClusterRound, doctor_key, merged
 from gateway.app.doctor_sentinel import SentinelRound
 from gateway.app.findings import Finding, fail, ok, warn
 from gateway.settings import RedisSettings, hidden_url
@@ -46,9 +48,21 @@ def check_redis(settings: RedisSettings) -> list[Finding]:
         if sentinels.primary is None:
             return findings
         address = address.at(*sentinels.primary)
+    if address.seeds:
+        cluster = ClusterRound(address, tls, settings)
+        each = [
+            (spot, _check_server(address.at(*spot), tls, settings, cluster.nonce_on(spot))) for spot in cluster.spots
+        ]
+        return [*cluster.findings(), *merged(each)]
+    return findings + _check_server(address, tls, settings, secrets.token_hex(8))
+
+
+def _check_server(address: Address, tls: ssl.SSLContext | None, settings: RedisSettings, nonce: str) -> list[Finding]:
+    """`nonce`: of the key that is written."""
+    findings: list[Finding] = []
     client = open_client(address, tls, settings)
     try:
-        findings += _questions(client, settings)
+        findings += _questions(client, settings, nonce)
         findings.append(check_tls(address))
     except (ConnectionError, TimeoutError) as exc:
         findings.append(_unreachable(exc, settings))
@@ -84,7 +98,7 @@ def _unreachable(exc: RedisError, settings: RedisSettings) -> Finding:
     )
 
 
-def _questions(client: redis.Redis, settings: RedisSettings) -> Iterator[Finding]:
+def _questions(client: redis.Redis, settings: RedisSettings, nonce: str) -> Iterator[Finding]:
     try:
         info = _info(client)
     except ResponseError as exc:
@@ -96,11 +110,12 @@ def _questions(client: redis.Redis, settings: RedisSettings) -> Iterator[Finding
         return
     yield _version(info)
     yield _role(info)
-    yield _replication(info, client, settings)
+    if not settings.is_cluster:
+        yield _replication(info, client, settings)
     yield _eviction(info)
     yield _persistence(info, client)
     yield _memory(info)
-    yield from _scripts(client, info, settings)
+    yield from _scripts(client, info, settings, nonce)
     yield _clock(client)
 
 
@@ -211,15 +226,14 @@ def _mib(count: int) -> str:
     return f"{count / 1024**2:.0f} MiB"
 
 
-def _scripts(client: Any, info: dict[str, Any], settings: RedisSettings) -> Iterator[Finding]:
+def _scripts(client: Any, info: dict[str, Any], settings: RedisSettings, nonce: str) -> Iterator[Finding]:
     """One script that does what ours do, heard over pub/sub, and the incarnation seen from both sides."""
-    nonce = secrets.token_hex(8)
     channel = f"rr:ch:doctor-{nonce}"
     pubsub = client.pubsub()
     try:
         pubsub.subscribe(channel)
         pubsub.get_message(timeout=settings.call_timeout_seconds)
-        inner = client.eval(_WRITE_SCRIPT, 1, f"rr:doctor:{nonce}", channel)
+        inner = client.eval(_WRITE_SCRIPT, 1, doctor_key(nonce), channel)
         message = pubsub.get_message(ignore_subscribe_messages=True, timeout=settings.call_timeout_seconds)
     except ResponseError as exc:
         yield fail(

@@ -106,7 +106,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(session: str = "chat-1", **limits: int) -> AsyncIterator[Stage]:
+async def stage(session: str = "chat-1", *, overtaking_seconds: float = 0.0, **limits: int) -> AsyncIterator[Stage]:
     """Every task must have ended at the end of the block."""
     log = ReadLog(SessionRef(Tenant("default"), SessionId(session)))
     owner, measures, now = TaskOwner(), Measures(), [1000.0]
@@ -121,6 +121,7 @@ async def stage(session: str = "chat-1", **limits: int) -> AsyncIterator[Stage]:
         rng=random.Random(1),
         runs=log.runs,
         wall_clock=lambda: 1_710_000_000.5,
+        overtaking_seconds=overtaking_seconds,
     )
     log.bus = hub.on_message
     made = Stage(log, hub, owner, measures, now)

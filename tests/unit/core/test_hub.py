@@ -76,6 +76,39 @@ async def test_a_hole_is_repaired_by_one_read_for_all_connections() -> None:
         assert it.measures.repairs == {"hole": 1}
 
 
+async def test_frames_that_were_only_overtaken_are_sorted_without_a_read() -> None:
+    """On a cluster messages come by several ways (redis.md)."""
+    async with stage(overtaking_seconds=0.001) as it:
+        _, link = await it.connect()
+        messages: list[bytes] = []
+        it.log.bus = messages.append
+        it.append("a", "b", "c", "d")
+        first, second, third, fourth = messages
+
+        for message in (third, fourth, second, first):
+            it.hub.on_message(message)
+        it.hub.flush()
+        await asyncio.sleep(0.01)
+        await settle()
+
+        assert link.seqs() == [1, 2, 3, 4]
+        assert it.log.reads == []
+        assert it.measures.repairs == {}
+
+
+async def test_what_does_not_come_in_time_is_read_also_where_frames_overtake() -> None:
+    async with stage(overtaking_seconds=0.001) as it:
+        _, link = await it.connect()
+        it.append("a", is_heard=False)
+        it.append("b")
+
+        await asyncio.sleep(0.01)
+        await settle()
+
+        assert link.seqs() == [1, 2]
+        assert it.measures.repairs == {"hole": 1}
+
+
 async def test_what_comes_during_the_repair_read_follows_it() -> None:
     async with stage() as it:
         _, link = await it.connect()

@@ -347,6 +347,47 @@ async def test_one_late_beacon_is_no_reason() -> None:
         assert it.bus.resets == []
 
 
+async def test_one_mute_server_of_many_is_enough_to_listen_elsewhere() -> None:
+    """On a cluster each server that publishes is proved alone: beacons of the others do not speak for it."""
+    async with scene() as it:
+        it.bus.paths = [b"one", b"two"]
+        it.bus.deliver = lambda message: it.hears(message) if message.endswith(b"one") else None
+        it.subscriber.on_subscribed()
+
+        for _ in range(3):
+            it.subscriber.beat()
+
+        assert it.bus.resets == ["beacon"]
+        it.subscriber.on_subscribed()
+        await settle()
+
+
+async def test_a_server_that_does_not_answer_says_nothing_of_the_subscription() -> None:
+    async with scene() as it:
+        it.bus.paths = []
+        it.subscriber.on_subscribed()
+
+        for _ in range(10):
+            it.subscriber.beat()
+        await settle()
+
+        assert it.bus.resets == []
+        assert it.subscriber.is_up
+
+
+async def test_a_beacon_that_is_heard_before_its_server_says_so_counts() -> None:
+    async with scene() as it:
+        it.bus.paths = []
+        it.subscriber.on_subscribed()
+        for beat in range(1, 10):
+            it.subscriber.beat()
+            it.hears(b"1b\none")
+            it.subscriber._beacon_sent(beat, b"one")
+        await settle()
+
+        assert it.bus.resets == []
+
+
 async def test_a_new_subscription_owes_nothing_for_the_old_one() -> None:
     async with scene() as it:
         it.subscriber.on_subscribed()
