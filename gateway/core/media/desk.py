@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from gateway.core.media.lane import MediaLane, MediaMemory
+from gateway.domain.sessions.quality import Level
 from gateway.domain.streams.media_queue import MediaPolicy
 from gateway.domain.wire.bus import decode_media_notice
 from gateway.domain.wire.capabilities import Capabilities
@@ -45,8 +46,8 @@ class MediaDesk:
         default = MediaPolicy(max_age_seconds=settings.max_age_seconds)
         self.policy: Callable[[SessionRef], MediaPolicy] = lambda _: default
         """How the media of a session is degraded."""
-        self.is_poor: Callable[[Connection], bool] = lambda _: False
-        """Whether a connection's link is poor."""
+        self.is_poor: Callable[[Connection], bool] = lambda connection: connection.quality.level is Level.POOR
+        """Whether a connection's link is poor: then it gets audio only."""
 
     def equip(self, connection: "Connection", capabilities: Capabilities) -> None:
         """A new connection that said what it takes."""
@@ -103,9 +104,10 @@ class MediaDesk:
         if not self._is_due:
             # After what is under way now: text of the same batch is written first.
             self._is_due = True
-            asyncio.get_running_loop().call_soon(self._turn)
+            asyncio.get_running_loop().call_soon(self.turn)
 
-    def _turn(self) -> None:
+    def turn(self) -> None:
+        """Look at every lane where something waits, and come again while there is one. Its timer calls it."""
         self._is_due = False
         if self._timer is not None:
             self._timer.cancel()
@@ -123,7 +125,7 @@ class MediaDesk:
                     self._resting[lane] = connection
         if self._lanes or self._resting:
             seconds = LOOK_SECONDS if self._lanes else REST_SECONDS
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._turn)
+            self._timer = asyncio.get_running_loop().call_later(seconds, self.turn)
 
 
 __all__ = ["LOOK_SECONDS", "MediaDesk"]

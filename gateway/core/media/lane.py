@@ -12,6 +12,7 @@ from gateway.domain.sessions.states import State
 from gateway.domain.streams.media_pressure import Pressure
 from gateway.domain.streams.media_queue import Dropped, MediaPolicy, MediaQueue
 from gateway.domain.wire.media import MediaHead, MediaType
+from gateway.ports import Link
 from gateway.settings import MediaSettings
 
 if TYPE_CHECKING:
@@ -107,22 +108,12 @@ class MediaLane:
             return
         if connection.link is None:
             return
+        self._judge(now, policy, is_poor=is_poor)
         if connection.is_current:
             self._send(now, policy)
         else:
             self._queue.peek(now, policy)  # drops what has become too old
         self._count()
-        was_audio_only = self._pressure.is_audio_only
-        self._pressure.look(
-            now,
-            is_bad=is_poor or connection.state is State.LAGGING,
-            is_too_much=self._is_too_much,
-            may_drop_video=policy.audio_only and connection.capabilities.takes(MediaType.AUDIO),
-        )
-        self._is_too_much = False
-        if self._pressure.is_audio_only and not was_audio_only:
-            self._queue.keep_audio_only()
-            self._count()
         self._tell(now)
 
     def on_pong(self, payload: bytes) -> bool:
@@ -134,11 +125,27 @@ class MediaLane:
             self._acked_bytes = arrived
         return True
 
+    def _judge(self, now: float, policy: MediaPolicy, *, is_poor: bool) -> None:
+        """Whether it gets video."""
+        was_audio_only = self._pressure.is_audio_only
+        self._pressure.look(
+            now,
+            is_behind=self._connection.state is State.LAGGING,
+            is_too_much=self._is_too_much or is_poor,
+            may_drop_video=policy.audio_only and self._connection.capabilities.takes(MediaType.AUDIO),
+        )
+        self._is_too_much = False
+        if self._pressure.is_audio_only and not was_audio_only:
+            self._queue.keep_audio_only()
+
     def _send(self, now: float, policy: MediaPolicy) -> None:
         connection, link, window = self._connection, self._connection.link, self._window_bytes
         while link is not None and connection.out is None and (frame := self._queue.peek(now, policy)) is not None:
             on_the_way = connection.media_bytes - self._acked_bytes
-            if (on_the_way and on_the_way + len(frame.data) > window) or not link.is_clear():
+            if on_the_way and on_the_way + len(frame.data) > window:
+                self._ask(link)
+                return
+            if not link.is_clear():
                 return
             self._queue.take(frame)
             connection.write_media(frame.data)
@@ -146,10 +153,16 @@ class MediaLane:
             measures = connection.shared.measures
             measures.media_delivered[frame.head.type.name.lower()] += 1
             measures.media_bytes_delivered += len(frame.data)
-            written = connection.media_bytes
-            if self._pinged_bytes == self._acked_bytes or written - self._pinged_bytes >= window // _PINGS_A_WINDOW:
-                self._pinged_bytes = written
-                link.ping(_NONCE + written.to_bytes(8, "big"))
+            unasked = connection.media_bytes - self._pinged_bytes
+            if self._pinged_bytes == self._acked_bytes or unasked >= window // _PINGS_A_WINDOW:
+                self._ask(link)
+
+    def _ask(self, link: Link) -> None:
+        """Whether all of it has arrived."""
+        written = self._connection.media_bytes
+        if self._pinged_bytes < written:
+            self._pinged_bytes = written
+            link.ping(_NONCE + written.to_bytes(8, "big"))
 
     def _count(self) -> None:
         """What the queue holds now, and what it has dropped since the last time."""

@@ -12,6 +12,8 @@ class FakeLink:
 
     def __init__(self) -> None:
         self.frames: list[dict[str, Any]] = []
+        self.media: list[bytes] = []
+        """Payloads of binary frames."""
         self.writes = 0
         self.closed: tuple[CloseCode, str] | None = None
         self.pings: list[bytes] = []
@@ -66,7 +68,8 @@ class FakeLink:
         self._taken = getattr(self, "_taken", b"") + self._waiting[:size]
         self._waiting = self._waiting[size:]
         while (frame := self._cut()) is not None:
-            self.frames.append(json.loads(frame))
+            if frame:
+                self.frames.append(json.loads(frame))
 
     def go_on(self) -> None:
         """The client reads everything again."""
@@ -86,6 +89,9 @@ class FakeLink:
         if len(data) < start + size:
             return None
         self._taken = data[start + size :]
+        if data[0] == 0x82:
+            self.media.append(data[start : start + size])
+            return b""
         assert data[0] == 0x81
         return data[start : start + size]
 

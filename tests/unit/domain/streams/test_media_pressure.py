@@ -2,11 +2,11 @@
 
 import pytest
 
-from gateway.domain.streams.media_pressure import AFTER_SECONDS, UNTIL_SECONDS, Pressure
+from gateway.domain.streams.media_pressure import AFTER_SECONDS, LOOK_SECONDS, UNTIL_SECONDS, Pressure
 
 
 def look(pressure: Pressure, now: float, *, bad: bool = False, much: bool = False, may: bool = True) -> bool:
-    pressure.look(now, is_bad=bad, is_too_much=much, may_drop_video=may)
+    pressure.look(now, is_behind=bad, is_too_much=much, may_drop_video=may)
     return pressure.is_audio_only
 
 
@@ -47,3 +47,11 @@ def test_where_it_is_not_allowed_it_does_not_happen() -> None:
     assert not look(pressure, 0, much=True, may=False)
     assert look(pressure, 1, much=True)
     assert not look(pressure, 2, may=False)
+
+
+def test_being_behind_long_ago_and_again_now_is_no_long_time() -> None:
+    """Nobody looked between."""
+    pressure = Pressure()
+    look(pressure, 0, bad=True)
+
+    assert not look(pressure, LOOK_SECONDS + 0.1, bad=True)
