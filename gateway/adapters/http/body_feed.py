@@ -50,11 +50,11 @@ class BodyFeed:
                 await self._ingest.room()
                 self._is_waiting_for_room = False
                 self._look()
-            elif self._meter is not None and self._meter.debt_seconds and self._content.exception() is None:
+            elif self._came_meanwhile and self._meter is not None and self._must_wait:
                 self._is_waiting_for_room = True
                 await self._meter.wait()
                 self._is_waiting_for_room = False
-                self._came_meanwhile = True
+                self._look(has_turn=True)
             elif self._came_meanwhile:
                 self._look()
             else:
@@ -63,7 +63,7 @@ class BodyFeed:
         if self._failure is not None:
             raise self._failure
 
-    def _look(self) -> None:
+    def _look(self, *, has_turn: bool = False) -> None:
         """Something arrived, or the connection ended.
 
         Reading may resume a paused sender; then aiohttp parses what it kept and calls here from within the read. That
@@ -73,6 +73,10 @@ class BodyFeed:
             self._came_meanwhile = True
             return
         if self._is_waiting_for_room or self._is_done:
+            return
+        if self._meter is not None and not has_turn and self._must_wait:
+            self._came_meanwhile = True
+            self._wake()
             return
         self._is_reading = True
         try:
@@ -89,8 +93,14 @@ class BodyFeed:
             self._came_meanwhile
             and not self._is_done
             and not self._ingest.is_full
-            and (self._meter is None or not self._meter.debt_seconds)
+            and (self._meter is None or not self._must_wait)
         )
+
+    @property
+    def _must_wait(self) -> bool:
+        """A quota is used up, and there is something to read that is not the end."""
+        content, meter = self._content, self._meter
+        return meter is not None and meter.is_in_debt and content.exception() is None and not content.at_eof()
 
     def _read_on(self) -> None:
         self._came_meanwhile = False
@@ -116,7 +126,6 @@ class BodyFeed:
         meter.read(len(data))
         if len(data) == meter.step_bytes:
             self._came_meanwhile = True
-        if meter.debt_seconds:
             self._wake()
         return data
 

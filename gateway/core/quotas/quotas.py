@@ -63,10 +63,11 @@ class Quotas:
             return
         now = self.clock()
         tenant = self._tenant(ref.tenant, limits, now)
-        session = self._session(ref.key, limits, now) if limits.limits_session else None
+        session = self._session(ref.key, limits) if limits.limits_session else None
         for quota, bucket, cost in _buckets(tenant, session, count, size_bytes):
             if wait := _wait(bucket, cost, now, is_urgent=is_person):
-                self._note_short(bucket)
+                if isinstance(bucket, SharedBucket):
+                    self._note_short(bucket)
                 self.measures.quota_refusals[quota.value] += 1
                 raise exceeded(quota, getattr(limits, quota.value), wait)
         self._charge(tenant, session, count, size_bytes, now)
@@ -87,35 +88,24 @@ class Quotas:
     def charge(self, ref: SessionRef, count: int, size_bytes: int) -> None:
         """What was read already, whether or not there is enough: then the next one waits."""
         limits, now = self.limits_of(ref.tenant), self.clock()
-        session = self._session(ref.key, limits, now) if limits.limits_session else None
+        session = self._session(ref.key, limits) if limits.limits_session else None
         self._charge(self._tenant(ref.tenant, limits, now), session, count, size_bytes, now)
 
-    def debt_seconds(self, ref: SessionRef, step_bytes: int, *, is_patient: bool) -> float:
-        """0: more may be read. Else until it may be, after one step of each stream of the tenant that waits.
+    def is_in_debt(self, ref: SessionRef) -> bool:
+        """A stream may read no more before it had its turn."""
+        return any(held.debt_seconds(True) for held in self._held(ref))
 
-        `is_patient`: half of what may be had at once is left to pushes and to runs that begin, which are refused where
-        a stream only waits.
-        """
-        limits, now = self.limits_of(ref.tenant), self.clock()
-        tenant = self._tenant(ref.tenant, limits, now)
-        session = self._session(ref.key, limits, now) if limits.limits_session else None
-        longest, of = 0.0, None
-        for _, bucket, _ in _buckets(tenant, session, 0, 0):
-            plain = bucket.bucket if isinstance(bucket, SharedBucket) else bucket
-            wait = _wait(bucket, max(1.0, plain.capacity / 2) if is_patient else 1.0, now)
-            if wait and isinstance(bucket, SharedBucket) and bucket is tenant.bytes:
-                wait += tenant.held_streams * step_bytes / bucket.bucket.rate
-            if wait > longest:
-                longest, of = wait, bucket
-        if of is not None:
-            self._note_short(of)
-        return longest
+    async def wait(self, ref: SessionRef) -> None:
+        """The turn of a stream: of its session, then of its tenant."""
+        self.measures.quota_waits += 1
+        for held in self._held(ref):
+            await held.turns.wait()
 
-    def hold(self, tenant: Tenant, change: int) -> None:
-        """So many more streams of the tenant wait."""
-        held = self._tenants.get(tenant)
-        if held is not None:
-            held.held_streams = max(0, held.held_streams + change)
+    def _held(self, ref: SessionRef) -> Iterator[SessionHeld | TenantHeld]:
+        limits = self.limits_of(ref.tenant)
+        if limits.limits_session:
+            yield self._session(ref.key, limits)
+        yield self._tenant(ref.tenant, limits, self.clock())
 
     # ---- what gateways tell each other -------------------------------------------------------------------------
 
@@ -178,7 +168,7 @@ class Quotas:
             while len(self._tenants) >= MAX_TENANTS:
                 del self._tenants[next(iter(self._tenants))]
             burst, is_watched = self._settings.burst_seconds, name in self._named
-            tenant = TenantHeld(limits, burst, self._part, now, is_watched=is_watched)
+            tenant = TenantHeld(limits, burst, self._part, self.clock, self._note_short, is_watched=is_watched)
             if name in self._elsewhere:
                 self._grant(name, tenant, now)
         self._tenants[name] = tenant
@@ -194,17 +184,17 @@ class Quotas:
             if bucket is not None:
                 bucket.grant(share_of(bucket.whole, bucket.told, others, silent), now)
 
-    def _session(self, key: SessionKey, limits: Limits, now: float) -> SessionHeld:
+    def _session(self, key: SessionKey, limits: Limits) -> SessionHeld:
         session = self._sessions.pop(key, None)
         if session is None:
             while len(self._sessions) >= MAX_SESSIONS:
                 del self._sessions[next(iter(self._sessions))]
-            session = SessionHeld(limits, self._settings.burst_seconds, now)
+            session = SessionHeld(limits, self._settings.burst_seconds, self.clock)
         self._sessions[key] = session
         return session
 
-    def _note_short(self, bucket: Bucket | SharedBucket) -> None:
-        if isinstance(bucket, SharedBucket) and self._gateways > 1 and not bucket.asks_for_all:
+    def _note_short(self, bucket: SharedBucket) -> None:
+        if self._gateways > 1 and not bucket.asks_for_all:
             self.on_short()
 
     def _use(self, tenant: Tenant, now: float) -> TenantUse:

@@ -47,11 +47,12 @@ class SharedBucket:
     def demand(self, now: float) -> float:
         """Tokens a second, of the time since the last call: what to tell the others."""
         seconds = now - self._told_at
-        if seconds <= 0:
-            return self.told
-        self.used, self._charged, self._told_at = self._charged / seconds, 0.0, now
+        if seconds > 0:
+            self.used, self._charged, self._told_at = self._charged / seconds, 0.0, now
         if self.is_short(now):
             self.told = self.whole
+        elif seconds <= 0:
+            return self.told
         elif self.used >= self.told:
             self.told = min(self.used, self.whole)
         else:
