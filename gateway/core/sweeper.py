@@ -74,9 +74,12 @@ class Sweeper:
 
     async def sweep_all(self) -> bool:
         """One pass over all shards. True: there was more than fits into it. Redis away: the next pass is soon."""
+        failed_before = self._measures.sweeps["failed"]
         async with asyncio.TaskGroup() as group:
             reads = [group.create_task(self._overdue(shard)) for shard in range(DUE_SHARDS)]
         found = [read.result() for read in reads]
+        if self._measures.sweeps["failed"] == failed_before:
+            self._has_failed = False  # in a cluster some shards may fail alone, and for long
         mine = [due for dues, _ in found for due in dues]
         for first in range(0, len(mine), SWEEPS_AT_ONCE):
             if not await self._sweep_some(mine[first : first + SWEEPS_AT_ONCE]):
@@ -90,7 +93,6 @@ class Sweeper:
         except StoreUnavailable as exc:
             self._note_failure(exc.reason)
             return [], False
-        self._has_failed = False
         if not self._peers.is_preferred(f"due:{shard}"):
             dues = [due for due in dues if due.overdue_ms >= OTHERS_WAIT_MS]
         return dues, len(dues) >= SESSIONS_A_SHARD

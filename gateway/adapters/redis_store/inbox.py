@@ -11,7 +11,7 @@ from gateway.adapters.redis_store.all_answers import all_answers
 from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
 from gateway.adapters.resp import Reply, Router, Script
 from gateway.domain.wire.ids import GatewayId, Tenant, encode_part
-from gateway.ports import InboxItem, InboxLag
+from gateway.ports import InboxItem, InboxLag, StoreUnavailable
 from gateway.ports.inbox import QUEUE_SHARDS_FROM
 
 
@@ -49,20 +49,34 @@ class RedisInbox:
         *,
         for_webhooks: bool = False,
     ) -> list[InboxItem]:
-        """Begins at another shard each time, so that none starves."""
+        """Begins at another shard each time, so that none starves. The shards of a server that is away are left out."""
         first, self._first = self._first, (self._first + 1) % self._shards
         base = 0 if for_webhooks or tenant not in self._webhook_tenants else QUEUE_SHARDS_FROM
         taken: list[InboxItem] = []
+        away: dict[str, StoreUnavailable] = {}
+        left_out = 0
         for place in range(self._shards):
             shard = base + (first + place) % self._shards
             arguments = (consumer, limit - len(taken), lease_ms, "" if waiter is None or taken else waiter)
-            found = await self._call(self._scripts.take, _keys(tenant, shard), arguments, repeats=False)
+            keys = _keys(tenant, shard)
+            server = self._client.of(keys.stream).incarnation
+            if server in away:
+                left_out += 1
+                continue
+            try:
+                found = await self._call(self._scripts.take, keys, arguments, repeats=False)
+            except StoreUnavailable as exc:
+                away[server] = exc
+                left_out += 1
+                continue
             taken += [
                 InboxItem(shard, found[place].decode(), found[place + 1], found[place + 2])
                 for place in range(0, len(found), 3)
             ]
             if len(taken) >= limit:
                 break
+        if left_out == self._shards:
+            raise next(iter(away.values()))
         return taken
 
     async def leave(self, tenant: Tenant, waiter: GatewayId) -> None:

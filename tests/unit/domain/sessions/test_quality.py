@@ -1,6 +1,7 @@
 """The rule of quality: worse at once, better when it lasts, and no flapping (A4, A11)."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -34,7 +35,7 @@ def levels(samples: Sequence[tuple[float, float]], quality: Quality | None = Non
 
 
 def changes(found: Sequence[Level]) -> int:
-    return sum(one is not other for one, other in zip(found, found[1:], strict=False))
+    return sum(one is not other for one, other in pairwise(found))
 
 
 @pytest.mark.parametrize(
