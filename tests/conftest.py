@@ -1,6 +1,8 @@
 """What holds for every test."""
 
 import asyncio
+import re
+from typing import Any
 
 from hypothesis import settings
 
@@ -12,3 +14,16 @@ settings.load_profile("relayrouter")
 def pytest_configure() -> None:
     # looptime asks for the current loop around plain tests, too; without this Python 3.11 would make one that leaks.
     asyncio.set_event_loop(None)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Which server versions were tested and which not: a skip that nobody counts looks like a success."""
+    kinds: dict[str, set[str]] = {"passed": set(), "failed": set(), "error": set(), "skipped": set()}
+    for outcome, found in kinds.items():
+        for report in terminalreporter.stats.get(outcome, ()):
+            if match := re.search(r"/redis/test_versions\.py::test_every_script_runs\[(.+)\]", report.nodeid):
+                found.add(match[1])
+    if not any(kinds.values()):
+        return
+    parts = [f"{len(found)} {outcome} ({', '.join(sorted(found))})" for outcome, found in kinds.items() if found]
+    terminalreporter.write_line("server versions: " + ", ".join(parts))

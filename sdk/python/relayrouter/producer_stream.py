@@ -14,7 +14,7 @@ from relayrouter.producer_lines import line_of
 from relayrouter.producer_result import RunResult, result_of
 from relayrouter.producer_watch import LeaseWatch
 
-_ATTACH_AFTER = frozenset({"lost_writes", "draining", "unavailable", "busy"})
+_ATTACH_AFTER = frozenset({"lost_writes", "draining", "unavailable", "unreplicated", "busy"})
 
 
 class RunStream:
