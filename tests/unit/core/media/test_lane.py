@@ -174,7 +174,7 @@ async def test_a_poor_connection_gets_audio_only_until_it_has_been_well() -> Non
         media.deliver(encoded(sequence=2), encoded(AUDIO, 3))
         await settle()
         connection.quality.level = Level.GOOD
-        media.pass_time(UNTIL_SECONDS + 0.3)
+        media.pass_time(UNTIL_SECONDS + 1)
         media.deliver(encoded(sequence=4, flags=0), encoded(sequence=5), encoded(sequence=6, flags=0))
         await settle()
 
