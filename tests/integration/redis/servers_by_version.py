@@ -1,13 +1,16 @@
 """Servers of other versions: Debian's redis-server where it is installed, images where a Docker engine answers."""
 
+import os
 import shutil
+import socket
 import subprocess
 import time
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import redis
 
@@ -100,31 +103,17 @@ def _start_image(image: str, stack: ExitStack) -> Found:
     return Found(image, container.get_container_host_ip(), int(container.get_exposed_port(_PORT)))
 
 
-def _once(ask: Callable[[], bool]) -> Callable[[], bool]:
-    answers: list[bool] = []
-
-    def answer() -> bool:
-        if not answers:
-            answers.append(ask())
-        return answers[0]
-
-    return answer
-
-
-@_once
+@cache
 def _engine_answers() -> bool:
-    import docker
-
-    try:
-        client = docker.from_env(timeout=5)
-    except docker.errors.DockerException:
-        return False
-    try:
-        return bool(client.ping())
-    except (docker.errors.DockerException, OSError):
-        return False
-    finally:
-        client.close()
+    """Asked without its client, which leaves its socket open when nobody answers."""
+    where = urlsplit(os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock"))
+    is_local = where.scheme == "unix"
+    with socket.socket(socket.AF_UNIX if is_local else socket.AF_INET) as link, suppress(OSError):
+        link.settimeout(5)
+        link.connect(where.path if is_local else (where.hostname or "127.0.0.1", where.port or 2375))
+        link.sendall(b"GET /_ping HTTP/1.0\r\nHost: docker\r\n\r\n")
+        return b" 200 " in link.recv(64)
+    return False
 
 
 __all__ = ["KINDS", "PROGRAM", "Found", "NotHere", "follow", "start"]
