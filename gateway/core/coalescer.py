@@ -35,8 +35,6 @@ class Coalescer:
         """From here on a live connection is given its text merged. For others: nothing happens."""
         if connection.state is not State.LIVE:
             return
-        if connection.out is not None:
-            connection.flush()
         connection.state = next_state(connection.state, Step.SLOWED)
         connection.is_live = False
         connection.held = Tail(connection.shared.limits.held_bytes)

@@ -171,6 +171,32 @@ async def test_a_notice_of_another_fork_leads_to_the_log() -> None:
         assert link.kinds() == ["welcome", "forked"]
 
 
+async def test_what_has_left_the_log_meanwhile_is_rebuilt_or_named() -> None:
+    """A claim for the same socket found it below the log."""
+    async with stage() as it:
+        coalescer, connection, link = await slowed(it)
+        it.append(*"abc", is_heard=False)
+        it.log.trim(2)
+        connection.settle_on(it.log.log)
+        await turn(coalescer)
+
+        assert link.kinds() == ["welcome", "gap", "3-3"]
+
+
+async def test_what_was_queued_before_it_goes_out_before_what_is_merged() -> None:
+    async with stage() as it:
+        coalescer = coalescer_of(it)
+        connection, link = await it.connect()
+        it.log.append("a")  # of a batch that is not over
+        coalescer.start(connection)
+        it.log.append("b")
+        it.log.append("c")
+        await turn(coalescer)
+        it.hub.flush()
+
+        assert link.kinds() == ["welcome", "1-1", "2-3"]
+
+
 async def test_nothing_of_a_run_follows_its_interrupt() -> None:
     async with stage() as it:
         coalescer, connection, link = await slowed(it)
