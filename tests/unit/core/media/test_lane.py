@@ -260,3 +260,18 @@ async def test_the_memory_of_all_lanes_is_bounded(flags: int) -> None:
 
         assert media.desk.waiting_bytes <= KIB * KIB
         assert it.measures.media_dropped["memory"] > 0
+
+
+async def test_text_that_is_queued_goes_first() -> None:
+    """Whoever looks at the lane in between."""
+    async with stage() as it:
+        media = MediaStage(it)
+        connection, link = await media.connect("c1")
+        media.deliver(encoded())
+        connection.queue(1, b"\x81\x02{}")
+        media.desk.turn()
+        before = link.media[:]
+        connection.flush()
+        media.desk.turn()
+
+        assert (before, len(link.media)) == ([], 1)
