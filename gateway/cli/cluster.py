@@ -19,6 +19,7 @@ from gateway.domain.operator_error import OperatorError
 _COLUMNS = ("gateway", "state", "conns", "runs", "RTT P50", "P99", "behind", "unsent", "up", "version")
 _LEFT = ("gateway", "state", "version")
 _STYLES = {"serving": "green", "draining": "yellow"}
+_REFUSES = {"no_new": "no new clients", "none": "refuses all"}
 
 
 def command(
@@ -75,8 +76,17 @@ def cluster_table(read: ClusterReport, now: float) -> Table:
         table.add_column(name, justify="left" if name in _LEFT else "right", no_wrap=name != "gateway", overflow="fold")
     for row in read.rows:
         cells = _cells(row, now)
-        table.add_row(Text(cells[0]), Text(row["state"], style=_STYLES.get(row["state"], "")), *map(Text, cells[1:]))
+        table.add_row(Text(cells[0]), _state(row), *map(Text, cells[1:]))
     return table
+
+
+def _state(row: dict[str, Any]) -> Text:
+    """With whom its watermarks refuse; gateways of before did not tell."""
+    state = row["state"]
+    refuses = _REFUSES.get(row.get("admission", "open"))
+    if refuses is None:
+        return Text(state, style=_STYLES.get(state, ""))
+    return Text(f"{state}, {refuses}", style="red")
 
 
 def _cells(row: dict[str, Any], now: float) -> list[str]:
@@ -86,7 +96,7 @@ def _cells(row: dict[str, Any], now: float) -> list[str]:
         f"{row['connections']:,}",
         f"{row['open_runs']:,}",
         _ms(row["rtt_p50_ms"]),
-        _ms(row["rtt_p99_ms"]),
+        _ms(row["rtt_p99_ms"]) + (" rising" if row.get("is_rtt_rising") else ""),
         f"{row['behind_messages']:,}",
         f"{row['unsent_bytes'] / 1024:,.0f} KiB",
         _age(now - row["started_at_ms"] / 1000),

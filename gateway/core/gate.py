@@ -198,7 +198,7 @@ class Gate:
         has_place: bool,
         only_asks: bool = False,
     ) -> None:
-        over = limits.refuses(key, now_ns, kind.weight, has_place=has_place)
+        over = limits.refuses(key, now_ns, kind.weight, times=kind.times, has_place=has_place)
         if over is not None:
             text = f"too many {'connects' if over.what == 'rate' else 'connections'} of this {whose}"
             after_ms = max(1, round(over.wait_seconds * 1000))

@@ -28,14 +28,14 @@ class AdmissionSettings(Topic):
     reads_burst: int = Field(2_000, ge=1)
     """A page that opens reads the history of several sessions."""
     address_connections: int = Field(0, ge=0)
-    """At once from one address (IPv6: a /64). 0, no limit: behind one address there may be a whole office, or, without
-    `server.trusted_proxies`, everybody."""
+    """At once from one address (IPv6: a /64); who comes back may find twice as many, as its last connection may be dead
+    and unnoticed. 0, no limit: behind one address may be an office, or, without `server.trusted_proxies`, everybody."""
     address_connects_per_minute: float = Field(0, ge=0)
     """Of one address; attempts with bad credentials count, a read counts a tenth. 0, no limit: as above."""
     address_connects_burst: int = Field(60, ge=1)
     """So many of them at once."""
     user_connections: int = Field(0, ge=0)
-    """At once of one user on this gateway. 0, no limit: some users are services."""
+    """At once of one user on this gateway; twice as many when it comes back. 0, no limit: some users are services."""
     user_connects_per_minute: float = Field(0, ge=0)
     """Of one user on this gateway; a read counts a tenth. 0, no limit."""
     user_connects_burst: int = Field(60, ge=1)

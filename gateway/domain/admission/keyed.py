@@ -71,12 +71,12 @@ class KeyLimits(Generic[K]):
         """Keys that something is kept of."""
         return max(len(self.rates), len(self._counts))
 
-    def refuses(self, key: K, now_ns: int, weight: float, *, has_place: bool) -> Over | None:
-        """`has_place` False: what is asked for holds no connection."""
+    def refuses(self, key: K, now_ns: int, weight: float, *, times: int = 1, has_place: bool) -> Over | None:
+        """`times`: as many as `most`, for this one. `has_place` False: what is asked for holds no connection."""
         wait_seconds = self.rates.wait_seconds(key, now_ns, weight)
         if wait_seconds:
             return Over("rate", wait_seconds)
-        if has_place and self.most and self._counts.get(key, 0) >= self.most:
+        if has_place and self.most and self._counts.get(key, 0) >= self.most * times:
             return Over("connections", FULL_SECONDS)
         return None
 

@@ -21,6 +21,11 @@ class Kind(StrEnum):
     def weight(self) -> float:
         return READ_WEIGHT if self is Kind.READ else 1.0
 
+    @property
+    def times(self) -> int:
+        """Of the connections at once: who comes back may have left one whose end nobody has noticed yet (S11)."""
+        return 1 if self is Kind.NEW else 2
+
 
 def kind_of(request: ConnectRequest) -> Kind:
     """By its words alone: who lies about its past gains only the other bucket; limits per address bound it."""

@@ -124,11 +124,24 @@ def test_an_address_has_its_own_rate() -> None:
 def test_an_address_has_so_many_connections_at_once() -> None:
     scene = Scene(address_connections=1)
     held = scene.gate.admit(Kind.NEW, HERE, None)
-    assert scene.refused(Kind.RESUME, HERE) == (ErrorCode.OVER_LIMIT, "address_connections")
+    assert scene.refused(Kind.NEW, HERE) == (ErrorCode.OVER_LIMIT, "address_connections")
     scene.gate.admit(Kind.NEW, THERE, None)
     scene.gate.leave(held)
 
     scene.gate.admit(Kind.NEW, HERE, None)
+
+
+@pytest.mark.parametrize("kind", [Kind.RESUME, Kind.READ])
+def test_who_comes_back_is_not_kept_out_by_its_own_dead_connection(kind: Kind) -> None:
+    """Failure catalogue S11; and it makes the new one before the old one breaks. But not for ever more."""
+    scene = Scene(address_connections=2, user_connections=2)
+    for _ in range(2):
+        scene.gate.admit(Kind.NEW, HERE, user("u"))
+    for _ in range(2):
+        scene.gate.admit(kind, HERE, user("u"))
+
+    assert scene.refused(kind, HERE, user("u")) == (ErrorCode.OVER_LIMIT, "address_connections")
+    assert scene.refused(kind, THERE, user("u")) == (ErrorCode.OVER_LIMIT, "user_connections")
 
 
 def test_bad_credentials_count_against_the_address_only() -> None:
