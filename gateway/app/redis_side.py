@@ -69,7 +69,7 @@ class RedisSide:
         self.runs = RedisRunStore(self.appends, self.reads, scripts, exchange.stop_run, self._reveals)
         self.directory = RedisDirectory(self.appends, scripts)
         self.exchange = RedisExchange(self.appends, exchange, scripts, self._reveals)
-        self.deadlines = RedisDeadlines(self.appends, exchange)
+        self.deadlines = RedisDeadlines(self.appends, exchange, is_cluster=settings.redis.is_cluster)
         self.usage = RedisUsageBoard(self.appends)
         receivers = settings.webhooks.receivers
         webhook_tenants = {tenant for receiver in receivers for tenant in receiver.tenants}

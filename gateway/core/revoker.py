@@ -20,6 +20,8 @@ log = structlog.get_logger()
 
 FRESH_SECONDS = 2.0
 """So old may an answer be; with the rounds a revocation is seen within 5 s even if its notice is lost."""
+PATIENCE_SECONDS = 0.25
+"""So long a read that somebody waits for may take where something is known: its server may be away, and others not."""
 ROUND_SECONDS = 1.0
 FORGET_SECONDS = 60.0
 """Tenants that nobody asked for are forgotten."""
@@ -45,6 +47,8 @@ class Revoker:
         self._clock = clock
         self._known: dict[Tenant, _Known] = {}
         self._reads: dict[Tenant, asyncio.Task[_Known | None]] = {}
+        self._began: dict[Tenant, float] = {}
+        """When each of these reads began."""
         self._changed: set[Tenant] = set()
         self._is_taking_changes = False
 
@@ -53,7 +57,12 @@ class Revoker:
         tenant = principal.tenant
         known = self._known.get(tenant)
         if known is None or self._clock() - known.read_at > FRESH_SECONDS:
-            known = await asyncio.shield(self._read(tenant))
+            reading = self._read(tenant)
+            if known is None:
+                known = await asyncio.shield(reading)
+            elif (left := PATIENCE_SECONDS - (self._clock() - self._began[tenant])) > 0:
+                await asyncio.wait((reading,), timeout=left)
+                known = self._known.get(tenant, known)
             if known is None:
                 raise StoreUnavailable("what was revoked cannot be read", outcome_unknown=False)
         known.asked_at = self._clock()
@@ -101,6 +110,7 @@ class Revoker:
         """One read at a time for a tenant, however many ask. None: it failed, and nothing was known before."""
         reading = self._reads.get(tenant)
         if reading is None:
+            self._began[tenant] = self._clock()
             reading = self._reads[tenant] = self._owner.start("revocations", self._load(tenant))
         return reading
 
@@ -112,7 +122,7 @@ class Revoker:
             log.info("revocations_not_read", reason=exc.reason)
             return self._known.get(tenant)
         finally:
-            del self._reads[tenant]
+            del self._reads[tenant], self._began[tenant]
         before = self._known.get(tenant)
         asked_at = began_at if before is None else before.asked_at
         known = self._known[tenant] = _Known(revocations, began_at, asked_at)

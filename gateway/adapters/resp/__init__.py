@@ -14,9 +14,11 @@ from gateway.adapters.resp.media_bus import RedisMediaBus
 from gateway.adapters.resp.replies import Reply, ReplyError
 from gateway.adapters.resp.scripts import Script
 from gateway.adapters.resp.sentinel_watch import SentinelWatch
+from gateway.adapters.resp.slots import SLOTS, slot_of
 from gateway.adapters.resp.subscription import Subscription, channel_of
 
 __all__ = [
+    "SLOTS",
     "Address",
     "Client",
     "ClusterClient",
@@ -31,4 +33,5 @@ __all__ = [
     "SentinelWatch",
     "Subscription",
     "channel_of",
+    "slot_of",
 ]

@@ -38,7 +38,9 @@ class Cluster:
 
     def owner(self, key: str) -> Server:
         """Of the key's slot, as the first server that answers knows it."""
-        slot = slot_of(key.encode())
+        return self.owner_of(slot_of(key.encode()))
+
+    def owner_of(self, slot: int) -> Server:
         for server in self.servers:
             if not server.is_running:
                 continue
@@ -75,8 +77,20 @@ class Cluster:
     async def promoted(self, primary: Server) -> Server:
         """Waits until its replica has taken its place."""
         replica = self.replica_of(primary)
-        await self.until(lambda: replica.info("replication")["role"] == "master", "a promotion")
+        await self.until(lambda: self.is_primary(replica), "a promotion")
         return replica
+
+    def is_primary(self, server: Server) -> bool:
+        return bool(server.info("replication")["role"] == "master")
+
+    def is_well(self) -> bool:
+        return all(_is_well(server) for server in self.servers)
+
+    async def hand_over(self, taker: Server) -> None:
+        """A replica takes the place of its primary with everything that it has."""
+        taker.ask("CLUSTER", "FAILOVER")
+        await self.until(lambda: self.is_primary(taker), "a hand-over")
+        await self.until(self.is_well, "all is well again")
 
     async def migrate(self, slots: Iterable[tuple[int, int]], source: Server, target: Server) -> None:
         """Atomically (Valkey 9); returns when the target has them."""
@@ -84,6 +98,24 @@ class Cluster:
         arguments = [word for first, last in wanted for word in ("SLOTSRANGE", first, last, "NODE", _name(target))]
         source.ask("CLUSTER", "MIGRATESLOTS", *arguments)
         await self.until(lambda: _has(target, wanted[0][0]), "a migration")
+
+    @asynccontextmanager
+    async def moving_by_keys(self, slot: int, source: Server, target: Server) -> AsyncIterator[None]:
+        """As before Valkey 9: in the block half of the slot's keys are here and half there; behind it all are there."""
+        target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", _name(source))
+        source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", _name(target))
+        keys = source.ask("CLUSTER", "GETKEYSINSLOT", slot, 1_000)
+        _move(source, target, keys[::2])
+        yield
+        while keys := source.ask("CLUSTER", "GETKEYSINSLOT", slot, 1_000):
+            _move(source, target, keys)
+        for server in (target, source):
+            server.ask("CLUSTER", "SETSLOT", slot, "NODE", _name(target))
+
+
+def _move(source: Server, target: Server, keys: list[bytes]) -> None:
+    if keys:
+        source.ask("MIGRATE", "127.0.0.1", target.port, "", 0, 5_000, "KEYS", *keys)
 
 
 def meta_key(session: str) -> str:
@@ -109,7 +141,7 @@ async def running_cluster(stage: Stage, *options: str) -> AsyncIterator[Cluster]
     await cluster.until(lambda: all(_known(server) == len(names) for server in servers), "everybody knows everybody")
     for primary in cluster.primaries:
         await asyncio.to_thread(cluster.replica_of(primary).ask, "CLUSTER", "REPLICATE", _name(primary))
-    await cluster.until(lambda: all(_is_well(server) for server in servers), "all is well")
+    await cluster.until(cluster.is_well, "all is well")
     yield cluster
 
 

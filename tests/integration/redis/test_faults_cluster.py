@@ -6,12 +6,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
+from gateway.adapters.resp.slots import slot_of
 from loadtest.processes import Gateway, Server
 from loadtest.publisher import Publisher, delta
 from loadtest.scenes import arrived, flawless, seat
 from loadtest.stage import Stage, assert_flawless, assert_texts
 from loadtest.witness import Verdict
-from tests.integration.redis.cluster import Cluster, running_cluster
+from tests.integration.redis.cluster import Cluster, meta_key, running_cluster
 
 pytestmark = pytest.mark.fault
 
@@ -139,3 +140,95 @@ async def test_slots_that_move_atomically_cost_nothing(stage: Stage, cluster: Cl
 
     for server in cluster.primaries:
         await play.whole(server)
+
+
+async def test_slot_that_moves_key_by_key_is_waited_for(stage: Stage, cluster: Cluster) -> None:
+    """Its sessions answer TRYAGAIN meanwhile: producers wait and are not refused, sockets stay, nothing is lost."""
+    play = await Play.begin(stage, cluster, 2, **PATIENT)
+    source, target, _ = cluster.primaries
+    slot = slot_of(meta_key(play.publishers[source.port].session).encode())
+
+    async with play.flows(per_second=50):
+        await asyncio.sleep(0.5)
+        async with cluster.moving_by_keys(slot, source, target):
+            await asyncio.sleep(1)
+        await asyncio.sleep(0.5)
+
+    for server in cluster.primaries:
+        await play.whole(server)
+    refused = [await gateway.metric("redis_errors_total", code="tryagain") for gateway in play.gateways]
+    assert sum(refused) > 0
+
+
+async def test_sharded_channels_deliver_and_follow_their_slot(stage: Stage, cluster: Cluster) -> None:
+    """`redis.shard_publish`: the slot of one gateway's channel moves under load; it subscribes there, nothing is lost."""
+    play = await Play.begin(stage, cluster, 2, redis__shard_publish="true")
+    channel = slot_of(f"rr:ch:{play.gateways[0].ident}".encode())
+    source = cluster.owner_of(channel)
+    target = next(server for server in cluster.primaries if server is not source)
+
+    async with play.flows(per_second=50):
+        await asyncio.sleep(0.5)
+        before = [await gateway.metric("repairs_total") for gateway in play.gateways]
+        await cluster.migrate([(channel, channel)], source, target)
+        await asyncio.sleep(1)
+
+    for server in cluster.primaries:
+        await play.whole(server)
+    assert [0, 0] == before
+    assert await play.gateways[0].metric("bus_reconnects_total") == 1
+
+
+@pytest.mark.soak
+async def test_old_primary_that_wakes_up_again_is_not_listened_to(stage: Stage, cluster: Cluster) -> None:
+    """It stands still until its replica is promoted, then believes for a moment that nothing has happened."""
+    play = await Play.begin(stage, cluster, **PATIENT)
+    old = cluster.primaries[0]
+
+    async with play.flows(per_second=50):
+        await asyncio.sleep(0.5)
+        old.freeze()
+        await cluster.promoted(old)
+        await asyncio.sleep(0.5)
+        old.thaw()
+        await asyncio.sleep(1.5)
+
+    await play.exact(old)
+    for other in cluster.primaries[1:]:
+        await play.whole(other)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("is_sharded", [False, True])
+async def test_fail_overs_on_command_under_load(stage: Stage, cluster: Cluster, *, is_sharded: bool) -> None:
+    """`CLUSTER FAILOVER` hands over with everything, there and back, on all three: nobody is told of a gap."""
+    play = await Play.begin(stage, cluster, **PATIENT, redis__shard_publish=str(is_sharded).lower())
+
+    async with play.flows(per_second=100):
+        for primary in cluster.primaries:
+            replica = cluster.replica_of(primary)
+            for taker in (replica, primary):
+                await asyncio.sleep(0.5)
+                await cluster.hand_over(taker)
+
+    for server in cluster.primaries:
+        await play.whole(server)
+
+
+@pytest.mark.soak
+async def test_primaries_killed_one_after_the_other(stage: Stage, cluster: Cluster) -> None:
+    """Each comes back as a replica of the one that took its place, and that one is killed, too."""
+    play = await Play.begin(stage, cluster, **PATIENT)
+
+    async with play.flows(per_second=200):
+        for primary in cluster.primaries:
+            replica = cluster.replica_of(primary)
+            for dies, takes_over in ((primary, replica), (replica, primary)):
+                await asyncio.sleep(1)
+                dies.kill()
+                await cluster.until(lambda taker=takes_over: cluster.is_primary(taker), "a promotion")
+                await asyncio.to_thread(dies.start)
+                await cluster.until(cluster.is_well, "all is well again")
+
+    for server in cluster.primaries:
+        await play.exact(server)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from gateway.core.connection import Connection
-from gateway.core.revoker import FRESH_SECONDS, ROUND_SECONDS, Revoker, judges
+from gateway.core.revoker import FRESH_SECONDS, PATIENCE_SECONDS, ROUND_SECONDS, Revoker, judges
 from gateway.domain.access.principal import EVERYBODY, Principal
 from gateway.domain.wire.close_codes import CloseCode
 from gateway.domain.wire.ids import Tenant, UserId
@@ -160,6 +160,22 @@ async def test_with_redis_away_the_last_known_state_counts() -> None:
         bob = await it.revoker.is_revoked(replace(ANN, user=UserId("bob")), None)
 
         assert (ann, bob) == (True, False)
+
+
+async def test_a_read_that_hangs_holds_nobody_for_long_where_something_is_known() -> None:
+    """On a cluster the server of what was revoked may be away, and those of the sessions are not."""
+    async with scene() as it:
+        it.directory.revoke_now("user", "ann")
+        await it.revoker.is_revoked(ANN, None)
+        it.directory.delay_seconds = 10
+        await asyncio.sleep(3)
+        began = asyncio.get_running_loop().time()
+
+        ann = [await it.revoker.is_revoked(ANN, None) for _ in range(3)]
+
+        assert ann == [True] * 3
+        assert asyncio.get_running_loop().time() - began == pytest.approx(PATIENCE_SECONDS)
+        await asyncio.sleep(10)
 
 
 # ---- open sockets ------------------------------------------------------------------------------------------------
