@@ -32,6 +32,7 @@ from relayrouter.events import (
 )
 from relayrouter.inbox import DeadLetter, Inbox, InboxLag
 from relayrouter.inbox_items import AnswerItem, InboxItem, InputItem, RunItem, ViewersItem
+from relayrouter.media import MediaDropped, MediaFrame
 from relayrouter.messages import Message
 from relayrouter.opening import connect
 from relayrouter.options import Timing
@@ -68,6 +69,8 @@ __all__ = [
     "InputEvent",
     "InputItem",
     "Interrupted",
+    "MediaDropped",
+    "MediaFrame",
     "MemoryStore",
     "Message",
     "NotFoundError",

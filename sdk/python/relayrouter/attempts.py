@@ -81,6 +81,8 @@ class Attempts:
             query["from"] = "start"
         if self._options.heartbeat is not None:
             query["heartbeat"] = f"{self._options.heartbeat:g}"
+        if self._options.caps:
+            query["caps"] = ",".join(self._options.caps)
         if self._options.rhythm:
             query["rhythm"] = "1"
         if retry:

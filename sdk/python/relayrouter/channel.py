@@ -31,6 +31,8 @@ class Circumstances:
     wall_clock: Callable[[], float]
     start: Start
     on_rtt: Callable[[float], None]
+    on_media: Callable[[bytes], None]
+    """A binary frame; in no order with the text."""
     position: Callable[[], str | None]
     """The cursor to go on from, as it is now."""
     room: Callable[[], Awaitable[None]]

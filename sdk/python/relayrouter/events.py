@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from relayrouter.errors import RelayError
+from relayrouter.media import MediaDropped, MediaFrame
 from relayrouter.messages import Message
 from relayrouter.states import ChannelKind, State
 
@@ -14,11 +15,11 @@ log = logging.getLogger("relayrouter")
 Level = Literal["good", "fair", "poor"]
 EventName = Literal[
     "message", "text", "thinking", "run", "ask", "ask_resolved", "gap", "state", "quality", "rhythm", "input", "digest",
-    "hook", "error",
+    "hook", "media", "media_dropped", "error",
 ]  # fmt: skip
 DATA_EVENTS = frozenset(("message", "text", "thinking", "run", "ask", "ask_resolved", "gap", "digest"))
 """Who listens to one of them takes the messages: they wait for no loop."""
-_NAMES = DATA_EVENTS | {"state", "quality", "rhythm", "input", "hook", "error"}
+_NAMES = DATA_EVENTS | {"state", "quality", "rhythm", "input", "hook", "media", "media_dropped", "error"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ class HookEvent:
 
 Event = (
     Message | TextEvent | RunEvent | AskEvent | GapEvent | StateEvent | QualityEvent | RhythmEvent | InputEvent
-    | DigestEvent | HookEvent | RelayError
+    | DigestEvent | HookEvent | MediaFrame | MediaDropped | RelayError
 )  # fmt: skip
 Listener = Callable[[Any], object]
 

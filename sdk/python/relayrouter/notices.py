@@ -10,6 +10,7 @@ from relayrouter.connector import Connector
 from relayrouter.credentials import Credentials
 from relayrouter.errors import RelayError
 from relayrouter.events import Events, HookEvent, RhythmEvent
+from relayrouter.media import read_dropped
 from relayrouter.messages import Frame
 from relayrouter.place import Place
 from relayrouter.requests import error_of_frame
@@ -57,6 +58,8 @@ class Notices:
                 run, rate, gap = payload.get("run"), _number(payload, "tokens_per_s"), _number(payload, "gap_ms")
                 if isinstance(run, str) and rate is not None and gap is not None:
                     self._events.emit("rhythm", RhythmEvent(run, rate, gap))
+            case "media_dropped":
+                self._events.emit("media_dropped", read_dropped(payload))
             case "state":
                 self._events.emit("hook", HookEvent(str(payload.get("hook")), payload.get("data")))
             case _:

@@ -21,6 +21,7 @@ def connect(
     heartbeat: float | None = None,
     keep_alive: float | None = None,
     rhythm: bool = False,
+    caps: Sequence[str] = (),
     store: CursorStore | None = None,
     user: str | None = None,
     queue_items: int = 64,
@@ -31,6 +32,7 @@ def connect(
     """A session to be used as `async with`: it connects in the background and stays connected until it is closed.
 
     `url`: one gateway or several. `token`: a text, or a callback (async or not) that is called for every attempt.
+    `caps`: media that you take, e.g. `("audio", "video/vp8")`; it comes as `media` events, on a WebSocket only.
     `client`: the id of this app instance; by default the stored one, else a random one. Times are in seconds.
     Raises ValueError for options that cannot be.
     """
@@ -48,6 +50,7 @@ def connect(
         heartbeat=heartbeat,
         keep_alive=keep_alive,
         rhythm=rhythm,
+        caps=tuple(caps),
         store=store,
         user=user,
         queue_items=queue_items,

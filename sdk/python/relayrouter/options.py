@@ -1,5 +1,6 @@
 """What a session may be told. Frozen; the defaults suit a person in front of a screen. Times are seconds."""
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -10,6 +11,7 @@ from relayrouter.store import CursorStore
 TokenSource = str | Callable[[], Awaitable[str] | str]
 """A token, or what fetches one: called for every attempt."""
 Segments = Literal["auto", "asis", "whole"]
+_CAPABILITY = re.compile(r"[a-z0-9][a-z0-9+._/-]{0,31}")
 ChannelChoice = Literal["auto", "websocket", "sse", "poll"]
 
 
@@ -55,6 +57,7 @@ class Options:
     heartbeat: float | None = None
     keep_alive: float | None = None
     rhythm: bool = False
+    caps: tuple[str, ...] = ()
     store: CursorStore | None = None
     user: str | None = None
     queue_items: int = 64
@@ -77,6 +80,8 @@ class Options:
             raise ValueError("channel must be auto, websocket, sse or poll")
         if self.segments not in ("auto", "asis", "whole"):
             raise ValueError("segments must be auto, asis or whole")
+        if not all(_CAPABILITY.fullmatch(word) for word in self.caps) or len(self.caps) > 16:
+            raise ValueError("caps must be at most 16 words like audio, video or audio/opus")
         if self.queue_items < 1 or self.queue_bytes < 1 or self.buffer_bytes < 1:
             raise ValueError("queues need room for at least one")
 

@@ -22,6 +22,7 @@ from relayrouter.events import Events, InputEvent, StateEvent
 from relayrouter.handover import Handover, Item, Over
 from relayrouter.http import Http, refused_redirects
 from relayrouter.input_queue import InputQueue
+from relayrouter.media import MediaReader
 from relayrouter.messages import Message
 from relayrouter.notices import Notices
 from relayrouter.options import Options
@@ -101,6 +102,7 @@ class Runtime:
             self._wall_clock,
             self._tasks.start,
             self._note_rtt,
+            MediaReader(lambda frame: self.events.emit("media", frame)).take,
             lambda: str(self._place.cursor) if self._place.cursor is not None else None,
             self.handover.room,
             self._next_move_seconds,

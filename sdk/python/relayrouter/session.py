@@ -24,6 +24,7 @@ from relayrouter.events import (
     TextEvent,
 )
 from relayrouter.handover import Over
+from relayrouter.media import MediaDropped, MediaFrame
 from relayrouter.messages import Message
 from relayrouter.options import Options
 from relayrouter.producer_options import Dialect, ProducerTiming, SegmentMode, Target, stream_query
@@ -253,6 +254,10 @@ class Session:
     def on(self, name: Literal["digest"], listener: Callable[[DigestEvent], object]) -> Callable[[], None]: ...
     @overload
     def on(self, name: Literal["hook"], listener: Callable[[HookEvent], object]) -> Callable[[], None]: ...
+    @overload
+    def on(self, name: Literal["media"], listener: Callable[[MediaFrame], object]) -> Callable[[], None]: ...
+    @overload
+    def on(self, name: Literal["media_dropped"], listener: Callable[[MediaDropped], object]) -> Callable[[], None]: ...
     @overload
     def on(self, name: Literal["error"], listener: Callable[[RelayError], object]) -> Callable[[], None]: ...
 

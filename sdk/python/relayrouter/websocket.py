@@ -77,7 +77,9 @@ class WebSocketChannel(Channel):
                 if frame.is_control and frame.kind == "pong":
                     self._take_pong(frame)
                 return frame
-            if message.type is aiohttp.WSMsgType.PING:
+            if message.type is aiohttp.WSMsgType.BINARY:
+                self._about.on_media(message.data)
+            elif message.type is aiohttp.WSMsgType.PING:
                 with suppress(aiohttp.ClientError, ConnectionError):
                     await ws.pong(message.data)
             elif message.type in _CLOSING:
