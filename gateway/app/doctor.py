@@ -21,7 +21,7 @@ _SPARE_DESCRIPTORS = 256
 def examine(settings: Settings) -> list[Finding]:
     """All findings, in a fixed order; takes at most some seconds, also when Redis does not answer."""
     return [
-        *check_redis(settings.redis),
+        *check_redis(settings.redis, settings.append),
         check_descriptors(settings.server),
         *check_ports(settings.server),
         *check_admission(settings),

@@ -16,12 +16,14 @@ from gateway.adapters.resp import Address
 from gateway.adapters.resp.address import AddressError
 from gateway.app.doctor_client import open_client
 from gateway.app.doctor_cluster import ClusterRound, doctor_key, merged
+from gateway.app.doctor_replicas import check_replicas
 from gateway.app.doctor_sentinel import SentinelRound
 from gateway.app.findings import Finding, fail, ok, warn
-from gateway.settings import RedisSettings, hidden_url
+from gateway.settings import AppendSettings, RedisSettings, hidden_url
 from gateway.settings.redis_url import is_sentinel_url
 
 MIN_MAJOR = 7
+_AT_ONCE = AppendSettings()
 MAX_SKEW_SECONDS = 1.0
 """Token expiry and timestamps are compared across machines; above it users notice."""
 
@@ -35,7 +37,7 @@ return redis.call('INFO', 'replication')
 """
 
 
-def check_redis(settings: RedisSettings) -> list[Finding]:
+def check_redis(settings: RedisSettings, append: AppendSettings = _AT_ONCE) -> list[Finding]:
     """One finding when it cannot be reached, otherwise one for each question; those about sentinels come first."""
     try:
         address, tls = Address.of(settings).read_files()
@@ -51,18 +53,21 @@ def check_redis(settings: RedisSettings) -> list[Finding]:
     if address.seeds:
         cluster = ClusterRound(address, tls, settings)
         each = [
-            (spot, _check_server(address.at(*spot), tls, settings, cluster.nonce_on(spot))) for spot in cluster.spots
+            (spot, _check_server(address.at(*spot), tls, settings, append, cluster.nonce_on(spot)))
+            for spot in cluster.spots
         ]
         return [*cluster.findings(), *merged(each)]
-    return findings + _check_server(address, tls, settings, secrets.token_hex(8))
+    return findings + _check_server(address, tls, settings, append, secrets.token_hex(8))
 
 
-def _check_server(address: Address, tls: ssl.SSLContext | None, settings: RedisSettings, nonce: str) -> list[Finding]:
+def _check_server(
+    address: Address, tls: ssl.SSLContext | None, settings: RedisSettings, append: AppendSettings, nonce: str
+) -> list[Finding]:
     """`nonce`: of the key that is written."""
     findings: list[Finding] = []
     client = open_client(address, tls, settings)
     try:
-        findings += _questions(client, settings, nonce)
+        findings += _questions(client, settings, append, nonce)
         findings.append(check_tls(address))
     except (ConnectionError, TimeoutError) as exc:
         findings.append(_unreachable(exc, settings))
@@ -98,7 +103,7 @@ def _unreachable(exc: RedisError, settings: RedisSettings) -> Finding:
     )
 
 
-def _questions(client: redis.Redis, settings: RedisSettings, nonce: str) -> Iterator[Finding]:
+def _questions(client: redis.Redis, settings: RedisSettings, append: AppendSettings, nonce: str) -> Iterator[Finding]:
     try:
         info = _info(client)
     except ResponseError as exc:
@@ -112,6 +117,7 @@ def _questions(client: redis.Redis, settings: RedisSettings, nonce: str) -> Iter
     yield _role(info)
     if not settings.is_cluster:
         yield _replication(info, client, settings)
+    yield from check_replicas(info, append)
     yield _eviction(info)
     yield _persistence(info, client)
     yield _memory(info)
