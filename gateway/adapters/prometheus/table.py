@@ -86,8 +86,8 @@ _CLOSES = (
     OTHER,
 )
 _REDIS_ERRORS = (
-    "busy", "loading", "masterdown", "misconf", "moved", "noauth", "noperm", "noreplicas", "noscript", "oom",
-    "readonly", "wrongpass", OTHER,
+    "ask", "busy", "clusterdown", "crossslot", "loading", "masterdown", "misconf", "moved", "noauth", "noperm",
+    "noreplicas", "noscript", "oom", "readonly", "tryagain", "wrongpass", OTHER,
 )  # fmt: skip
 _REFUSALS = (
     "rate", "places", "lag", "memory", "address_rate", "address_connections", "user_rate", "user_connections", OTHER,

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
+import pytest_asyncio
 
 from gateway.adapters.resp.slots import slot_of
 from loadtest.processes import Gateway, Server
@@ -26,23 +27,32 @@ async def cluster(stage: Stage) -> AsyncIterator[Cluster]:
         yield cluster
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(shared_stage: Stage) -> AsyncIterator[tuple[Stage, Cluster, list[Gateway]]]:
+    """For tests that leave every slot where it was and every server alive."""
+    async with running_cluster(shared_stage) as cluster:
+        yield shared_stage, cluster, await shared_stage.start_gateways(2, cluster.url, **PATIENT)
+
+
 class Play:
     """Of each primary one session, with its publisher and readers at all gateways."""
 
-    def __init__(self, stage: Stage, gateways: Sequence[Gateway], cluster: Cluster) -> None:
+    def __init__(self, stage: Stage, gateways: Sequence[Gateway], cluster: Cluster, prefix: str = "s") -> None:
         self.stage = stage
         self.gateways = gateways
         self.publishers = {
-            server.port: stage.publisher(gateways, cluster.session_on(server)) for server in cluster.primaries
+            server.port: stage.publisher(gateways, cluster.session_on(server, prefix)) for server in cluster.primaries
         }
         self.names: dict[int, list[str]] = {}
 
     @classmethod
     async def begin(cls, stage: Stage, cluster: Cluster, gateways: int = 3, **settings: str) -> "Play":
-        play = cls(stage, await stage.start_gateways(gateways, cluster.url, **settings), cluster)
-        for port, publisher in play.publishers.items():
-            play.names[port] = await seat(stage, publisher.session, play.gateways, 3)
-        return play
+        return await cls(stage, await stage.start_gateways(gateways, cluster.url, **settings), cluster).seated()
+
+    async def seated(self) -> "Play":
+        for port, publisher in self.publishers.items():
+            self.names[port] = await seat(self.stage, publisher.session, self.gateways, 3)
+        return self
 
     @asynccontextmanager
     async def flows(self, per_second: float) -> AsyncIterator[None]:
@@ -92,7 +102,7 @@ async def test_killed_primary_stops_its_own_sessions_only(stage: Stage, cluster:
 
     await play.exact(dies)
     slowest = [(await play.whole(other)).slowest_seconds for other in others]
-    assert max(slowest) < 1 < play.publishers[dies.port].slowest_seconds
+    assert max(slowest) < play.publishers[dies.port].slowest_seconds / 2
 
 
 async def test_lost_writes_are_named_exactly(stage: Stage, cluster: Cluster) -> None:
@@ -125,9 +135,11 @@ async def test_lost_writes_are_named_exactly(stage: Stage, cluster: Cluster) -> 
     assert [[(lost[0], lost[-1], "epoch_changed")]] * 3 == [verdict.gap_ranges for verdict in verdicts]
 
 
-async def test_slots_that_move_atomically_cost_nothing(stage: Stage, cluster: Cluster) -> None:
-    """Valkey 9, under load, twice: no message lost, no 503, no gap, no socket ended."""
-    play = await Play.begin(stage, cluster)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_slots_that_move_atomically_cost_nothing(shared: tuple[Stage, Cluster, list[Gateway]]) -> None:
+    """Valkey 9, under load, there and back: no message lost, no 503, no gap, no socket ended."""
+    stage, cluster, gateways = shared
+    play = await Play(stage, gateways, cluster, "atomic").seated()
     source, target, _ = cluster.primaries
 
     async with play.flows(per_second=100):
@@ -142,9 +154,11 @@ async def test_slots_that_move_atomically_cost_nothing(stage: Stage, cluster: Cl
         await play.whole(server)
 
 
-async def test_slot_that_moves_key_by_key_is_waited_for(stage: Stage, cluster: Cluster) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_slot_that_moves_key_by_key_is_waited_for(shared: tuple[Stage, Cluster, list[Gateway]]) -> None:
     """Its sessions answer TRYAGAIN meanwhile: producers wait and are not refused, sockets stay, nothing is lost."""
-    play = await Play.begin(stage, cluster, 2, **PATIENT)
+    stage, cluster, gateways = shared
+    play = await Play(stage, gateways, cluster, "keys").seated()
     source, target, _ = cluster.primaries
     slot = slot_of(meta_key(play.publishers[source.port].session).encode())
 
@@ -153,6 +167,7 @@ async def test_slot_that_moves_key_by_key_is_waited_for(stage: Stage, cluster: C
         async with cluster.moving_by_keys(slot, source, target):
             await asyncio.sleep(1)
         await asyncio.sleep(0.5)
+        await cluster.migrate([(slot, slot)], target, source)
 
     for server in cluster.primaries:
         await play.whole(server)
