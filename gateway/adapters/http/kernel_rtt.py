@@ -16,8 +16,8 @@ def kernel_rtt_seconds(sock: Any) -> float | None:
         return None
     try:
         (microseconds,) = _rtt_us(sock.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, 72))
-    except (OSError, AttributeError):
-        return None  # closed, or no TCP socket
+    except (OSError, ValueError, AttributeError):
+        return None  # closed (uvloop then has a negative descriptor, a ValueError), or no TCP socket
     return microseconds / 1e6 if microseconds else None
 
 
