@@ -115,7 +115,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     _gauge(
         "rtt_p99_ratio",
-        "P99 of round trips of the last minute by that of the quarter of an hour before; 0: too few.",
+        "P99 of round trips of the last minute by the median of those of the 15 minutes before; 0: too few.",
         "rtt_ratio",
     ),
     _gauge("sessions", "Sessions with a connection here.", "sessions"),

@@ -35,3 +35,13 @@ def test_the_state_says_who_is_refused(told: dict[str, Any], shown: str) -> None
     table = cluster_table(ClusterReport([ROW | told], None), 100.0)
 
     assert [str(cell) for cell in table.columns[1].cells] == [shown]
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"), [({}, "40 ms"), ({"is_rtt_rising": False}, "40 ms"), ({"is_rtt_rising": True}, "40 ms rising")]
+)
+def test_round_trips_that_get_longer_are_shown(told: dict[str, Any], shown: str) -> None:
+    """Gateways of before did not tell."""
+    table = cluster_table(ClusterReport([ROW | {"rtt_p99_ms": 40.0} | told], None), 100.0)
+
+    assert shown in [str(cell) for column in table.columns for cell in column.cells]

@@ -162,6 +162,19 @@ def test_a_sign_of_life_from_before_the_newest_ping_forgives_no_miss() -> None:
     assert (before, liveness.missed) == (1, 0)
 
 
+def test_it_is_silent_from_its_newest_ping_until_anything_comes() -> None:
+    liveness = Liveness(HEARTBEAT, 0)
+    assert liveness.silent_seconds(5) == 0
+    liveness.next_nonce(10)
+    assert (liveness.silent_seconds(12.5), liveness.waits_for_pong) == (2.5, True)
+
+    liveness.heard(13)
+    assert (liveness.silent_seconds(14), liveness.waits_for_pong) == (0, True)  # alive, and the pong is still out
+
+    liveness.pong(liveness.next_nonce(20), 21)
+    assert (liveness.silent_seconds(25), liveness.waits_for_pong) == (0, False)
+
+
 def test_a_miss_is_foreseen_exactly_where_a_look_would_count_one() -> None:
     """Property: whatever happens, `look` counts a miss or finds a death only where `is_about_to_miss` said so."""
     seed = random.randrange(2**32)
