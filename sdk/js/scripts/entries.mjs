@@ -12,6 +12,7 @@ const SOURCES = {
   react: "src/react/index.ts",
   "ai-sdk": "src/ai-sdk/index.ts",
   stores: "src/stores/index.ts",
+  media: "src/media/index.ts",
 };
 
 export const entries = Object.fromEntries(

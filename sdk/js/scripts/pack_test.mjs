@@ -16,6 +16,7 @@ const NAMES = {
   "./render": ["renderText", "FrameBatch"],
   "./react": ["useSession"],
   "./ai-sdk": ["RelayChatTransport"],
+  "./media": ["withMedia"],
   "./stores": ["sessionStorageStore", "indexedDbStore", "jsonStore"],
 };
 const PEERS = ["react", "ai", "@types/react"];
