@@ -2,7 +2,7 @@
 
 One round after the other, however many appends wait: a mark that is written after their answers covers all of them, so
 rounds have connections of their own and no append stands behind a WAIT. What is owed when replicas are missing stays
-owed: rounds go on until there are enough. Whoever reads a session and meets what another gateway left held owes it, too.
+owed: rounds go on until there are enough. Whoever reads a session and meets what another gateway left owes it, too.
 """
 
 import asyncio
@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from gateway.adapters.redis_store.all_answers import all_answers
 from gateway.adapters.redis_store.keys import session_keys
 from gateway.adapters.redis_store.scripts import StoreScripts
 from gateway.adapters.resp import Endpoint, Reply, ReplyError, Router
@@ -65,8 +64,10 @@ class Reveals:
         self._measures = measures
         self._owed: dict[tuple[bytes, bytes], _Owed] = {}
         self._called = asyncio.Event()
+        self._busy: set[str] = set()
+        """Servers whose round is under way, or was in vain a moment ago."""
         self._short: dict[str, SessionRef] = {}
-        """Servers (by incarnation) whose last round had too few replicas; with a session that they have, to ask again."""
+        """Servers (by incarnation) whose last round had too few replicas; with a session of theirs, to ask again."""
 
     # ---- for the stores ----------------------------------------------------------------------------------------
 
@@ -78,7 +79,7 @@ class Reveals:
     async def seen(self, session: SessionRef, answer: bytes, head_at: int, live_at: int | None = None) -> bytes:
         """A script's answer once what it wrote may be seen, with the head and `live` of that moment.
 
-        `head_at`: its line with the told head (lib_visible.lua), behind that with the log's line. Raises StoreUnavailable.
+        `head_at`: its line with the told head (lib_visible.lua), behind that of the log. Raises StoreUnavailable.
         """
         lines = answer.split(b"\n")
         seq = _last(lines[head_at])
@@ -122,72 +123,88 @@ class Reveals:
             self.noticed_heads((session,), (asked.result(),), line_at=0)
 
     def _owe(self, session: SessionRef, line: bytes, seq: int) -> _Owed:
+        self._called.set()
+        return self._owed_of(session, line, seq)
+
+    def _owed_of(self, session: SessionRef, line: bytes, seq: int) -> _Owed:
         key = (session.key, line)
         owed = self._owed.get(key)
         if owed is None:
             owed = self._owed[key] = _Owed(session, line)
         owed.seq = max(owed.seq, seq)
-        self._called.set()
         return owed
 
     # ---- rounds ------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
+        """Rounds of several servers (a cluster) do not wait for each other."""
         while True:
             await self._called.wait()
             self._called.clear()
-            due, self._owed = self._owed, {}
-            servers: dict[str, tuple[Endpoint, list[_Owed]]] = {}
-            for owed in due.values():
+            due: dict[str, list[_Owed]] = {}
+            servers: dict[str, Endpoint] = {}
+            for key, owed in list(self._owed.items()):
                 endpoint = self._waits.of(session_keys(owed.ref).meta)
-                servers.setdefault(endpoint.incarnation, (endpoint, []))[1].append(owed)
+                servers[endpoint.incarnation] = endpoint
+                if endpoint.incarnation not in self._busy:
+                    due.setdefault(endpoint.incarnation, []).append(self._owed.pop(key))
             for session in self._short.values():
                 endpoint = self._waits.of(session_keys(session).meta)
-                servers.setdefault(endpoint.incarnation, (endpoint, []))
-            self._short = {name: ref for name, ref in self._short.items() if name in servers}
-            rounds = [self._round(*server) for server in servers.values()]
-            if not all(await asyncio.gather(*rounds)):
-                self._called.set()
-                await asyncio.sleep(PAUSE_SECONDS)
+                servers[endpoint.incarnation] = endpoint
+            self._short = {server: session for server, session in self._short.items() if server in servers}
+            for server in {*due, *self._short} - self._busy:
+                self._begin_round(servers[server], due.get(server, []))
 
-    async def _round(self, endpoint: Endpoint, due: list[_Owed]) -> bool:
-        """One server's. False: another one is due in a while."""
-        server = endpoint.incarnation
-        session = due[0].ref if due else self._short[server]
-        began = asyncio.get_running_loop().time()
-        try:
-            has_enough = await self._has_enough(endpoint, session)
-        except StoreUnavailable as exc:
-            self._measures.replica_waits["failed"] += 1
-            self._put_back(due, StoreUnavailable(exc.reason, outcome_unknown=True))
-            return False
-        self._measures.replica_wait_seconds.observe(asyncio.get_running_loop().time() - began)
-        self._measures.replica_waits["ok" if has_enough else "short"] += 1
-        if not has_enough:
-            if server not in self._short:
-                self._short[server] = session
-                log.warning("replicas_too_few", wanted=self._replicas)
-            self._put_back(due, Unreplicated(_TOO_FEW, outcome_unknown=True))
-            return False
-        if self._short.pop(server, None) is not None:
-            log.info("replicas_enough")
-        for owed in due:
-            self._reveal(server, owed)
-        return True
-
-    async def _has_enough(self, endpoint: Endpoint, session: SessionRef) -> bool:
+    def _begin_round(self, endpoint: Endpoint, due: list[_Owed]) -> None:
         """Whether enough replicas have everything that this server had written until now."""
+        server = endpoint.incarnation
+        self._busy.add(server)
+        session = due[0].ref if due else self._short[server]
         mark = session_keys(session).meta[: -len("meta")] + b"mark"
         # In one turn, so in this order on one connection; a mark that failed makes the count worthless.
         marked = endpoint.evaluate(self._scripts.mark, (mark,), (), repeats=False)
         counted = endpoint.call("WAIT", self._replicas, self._wait_ms)
-        try:
-            _, count = await all_answers((marked, counted))
-        except ReplyError as exc:
-            if exc.code == _IS_TOO_FEW:
-                return False
-            raise
-        return int(count) >= self._replicas
+        began = asyncio.get_running_loop().time()
+        both = asyncio.gather(marked, counted, return_exceptions=True)
+        both.add_done_callback(lambda _: self._end_round(server, session, due, began, marked, counted))
+
+    def _end_round(
+        self,
+        server: str,
+        session: SessionRef,
+        due: list[_Owed],
+        began: float,
+        marked: "asyncio.Future[Reply]",
+        counted: "asyncio.Future[Reply]",
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        error = _error_of(marked) or _error_of(counted)
+        is_refused = isinstance(error, ReplyError) and error.code == _IS_TOO_FEW
+        cause: StoreUnavailable | None = None
+        outcome = "ok"
+        if error is not None and not is_refused:
+            outcome, cause = "failed", StoreUnavailable(error.reason, outcome_unknown=True)
+        elif is_refused or int(counted.result()) < self._replicas:
+            outcome, cause = "short", Unreplicated(_TOO_FEW, outcome_unknown=True)
+            if server not in self._short:
+                self._short[server] = session
+                log.warning("replicas_too_few", wanted=self._replicas)
+        self._measures.replica_waits[outcome] += 1
+        self._measures.replica_wait_seconds.observe(loop.time() - began)
+        if cause is not None:
+            self._put_back(due, cause)
+            loop.call_later(PAUSE_SECONDS, self._may_go_on, server)
+            return
+        if self._short.pop(server, None) is not None:
+            log.info("replicas_enough")
+        for owed in due:
+            self._reveal(server, owed)
+        self._may_go_on(server)
+
+    def _may_go_on(self, server: str) -> None:
+        self._busy.discard(server)
+        if self._owed or self._short:
+            self._called.set()
 
     def _reveal(self, server: str, owed: _Owed) -> None:
         keys = session_keys(owed.ref)
@@ -204,8 +221,8 @@ class Reveals:
         asked.add_done_callback(partial(self._revealed, owed))
 
     def _revealed(self, owed: _Owed, asked: "asyncio.Future[Reply]") -> None:
-        error = StoreUnavailable("closed", outcome_unknown=True) if asked.cancelled() else asked.exception()
-        if isinstance(error, StoreUnavailable):
+        error = _error_of(asked)
+        if error is not None:
             self._put_back((owed,), StoreUnavailable(error.reason, outcome_unknown=True))
             return
         answer = asked.result()
@@ -224,13 +241,23 @@ class Reveals:
         for owed in due:
             _fail(owed, error)
             if len(self._owed) < MAX_OWED:
-                self._owe(owed.ref, owed.line, owed.seq)
+                self._owed_of(owed.ref, owed.line, owed.seq)
+        asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._called.set)
 
 
 def _last(told_head: bytes) -> int | None:
     """The seq of the last message that is held; None: none is."""
     head, _, held = told_head.partition(b" ")
     return int(head) + int(held) if held else None
+
+
+def _error_of(asked: "asyncio.Future[Reply]") -> StoreUnavailable | None:
+    if asked.cancelled():
+        return StoreUnavailable("closed", outcome_unknown=True)
+    error = asked.exception()
+    if error is not None and not isinstance(error, StoreUnavailable):
+        raise error
+    return error
 
 
 def _fail(owed: _Owed, error: StoreUnavailable) -> None:
