@@ -74,13 +74,12 @@ class Coalescer:
                 slot.discard(connection)
 
     def _turn(self, connection: Connection) -> None:
-        tail = connection.held
-        if connection.state is not State.COALESCING or not isinstance(tail, Tail):
+        if connection.state is not State.COALESCING:
             return
-        session = connection.session
+        session, tail = connection.session, connection.held
         is_lost = connection.is_to_be_rebuilt or session.line != connection.line
-        entries = None if is_lost else tail.take(connection.line, connection.sent_seq)
-        if entries is None:
+        entries = tail.take(connection.line, connection.sent_seq) if isinstance(tail, Tail) and not is_lost else None
+        if entries is None or not isinstance(tail, Tail):
             connection.fall_behind()
             return
         if entries:

@@ -83,6 +83,8 @@ class Qualities:
             self._measures.quality_changes[quality.level] += 1
             self._changed[connection.session] = None
             self.ease(connection)
+        elif quality.level is Level.POOR:
+            self.ease(connection)  # what its session may be given may have changed
         if quality.told is not quality.level and takes_extras(connection):
             quality.told = quality.level
             connection.send_control(_told(connection))

@@ -190,6 +190,22 @@ async def test_without_degradation_the_client_is_told_and_its_text_comes_as_it_c
         assert [frame["level"] for frame in link.control("quality")] == ["poor"]
 
 
+async def test_a_new_route_table_holds_for_those_who_are_poor_already() -> None:
+    async with stage() as it:
+        watch = Watch(it)
+        connection, link = await it.connect()
+        watch.turn(40, (connection, link), rtt=1.0)
+        it.append(*"ab")
+        watch.qualities.may_coalesce = lambda _: False
+        watch.turn(1, (connection, link), rtt=1.0)
+        assert connection.state is State.LIVE
+        assert link.seqs() == [1, 2]
+
+        watch.qualities.may_coalesce = lambda _: True
+        watch.turn(1, (connection, link), rtt=1.0)
+        assert connection.state is State.COALESCING
+
+
 async def test_who_comes_again_and_again_is_told_when_it_has_been_live_for_a_while() -> None:
     """A13: quality is held back with the other things that it can do without."""
     async with stage() as it:
