@@ -14,15 +14,16 @@ from gateway.adapters.http.kernel_rtt import kernel_rtt_seconds
 def test_an_open_connection_has_one_and_a_closed_one_has_none() -> None:
     async def look() -> tuple[float | None, float | None]:
         server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
-        _, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
-        sock = writer.get_extra_info("socket")
-        is_open = kernel_rtt_seconds(sock)
-        writer.transport.abort()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        is_closed = kernel_rtt_seconds(sock)
-        server.close()
-        return is_open, is_closed
+        try:
+            _, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+            sock = writer.get_extra_info("socket")
+            is_open = kernel_rtt_seconds(sock)
+            writer.transport.abort()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            return is_open, kernel_rtt_seconds(sock)
+        finally:
+            server.close()
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         is_open, is_closed = runner.run(look())
