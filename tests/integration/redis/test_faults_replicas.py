@@ -9,6 +9,7 @@ from loadtest.processes import Gateway, Server
 from loadtest.publisher import Publisher, delta
 from loadtest.scenes import arrived, flawless, seat
 from loadtest.stage import Stage
+from tests.integration.redis.cluster import running_cluster
 from tests.integration.redis.fleet import Fleet
 
 pytestmark = pytest.mark.fault
@@ -126,6 +127,61 @@ async def test_nothing_that_a_client_saw_is_lost_with_the_primary(stage: Stage, 
     assert all(not verdict.closes for verdict in verdicts)
 
 
+@pytest.mark.soak
+async def test_one_of_two_replicas_is_enough_for_the_loss_of_the_primary(stage: Stage, fleet: Fleet) -> None:
+    """One replica is behind, the other has everything: the sentinels promote that one."""
+    settings = {"append__min_replicas": "1", "append__replica_wait_seconds": "0.3", "redis__deadline_seconds": "20"}
+    gateways = await stage.start_gateways(2, fleet.url, **settings)
+    publisher = stage.publisher(gateways, "s", name="p", request_seconds=25, deadline_seconds=40)
+    names = await seat(stage, "s", gateways, 4)
+
+    async with stage.flow(publisher, per_second=200):
+        await asyncio.sleep(0.7)
+        fleet.replicas[0].freeze()
+        fleet.primary.ask("CLIENT", "KILL", "TYPE", "replica")
+        await asyncio.sleep(1.5)
+        fleet.primary.kill()
+        fleet.replicas[0].thaw()
+        await fleet.promoted()
+        await asyncio.sleep(3)
+
+    verdicts = await flawless(stage, publisher.ledger, names, 20)
+    assert publisher.counts["lost_writes"] == 0
+    assert all(not verdict.closes for verdict in verdicts)
+
+
+@pytest.mark.soak
+async def test_a_cluster_waits_for_the_replicas_of_each_primary(stage: Stage) -> None:
+    """One primary's replica falls behind, then that primary dies: its clients lose nothing, others are not held up."""
+    async with running_cluster(stage) as cluster:
+        settings = {**WAITING, "redis__deadline_seconds": "30"}
+        gateways = await stage.start_gateways(2, cluster.url, **settings)
+        dying, other = cluster.primaries[:2]
+        replica = cluster.replica_of(dying)
+        hit = stage.publisher(gateways, cluster.session_on(dying), name="p", request_seconds=35, deadline_seconds=60)
+        spared = stage.publisher(gateways, cluster.session_on(other), name="q", request_seconds=35)
+        names = await seat(stage, hit.session, gateways, 2)
+        others = await seat(stage, spared.session, gateways, 2)
+
+        async with stage.flow(hit, per_second=100), stage.flow(spared, per_second=100):
+            await asyncio.sleep(0.7)
+            replica.freeze()
+            dying.ask("CLIENT", "KILL", "TYPE", "replica")
+            await asyncio.sleep(0.4)
+            dying.kill()
+            replica.thaw()
+            await cluster.promoted(dying)
+            dying.start()
+            await asyncio.to_thread(dying.wait_synced, replica, BOUND_SECONDS)
+            await asyncio.sleep(1)
+
+        await flawless(stage, hit.ledger, names, 30)
+        await flawless(stage, spared.ledger, others, 20)
+        assert hit.counts["lost_writes"] == 0
+        assert spared.counts["answered_503"] == 0
+
+
+@pytest.mark.soak
 async def test_a_rolling_change_of_the_setting_loses_nothing(stage: Stage) -> None:
     """One gateway waits, its neighbour does not yet; then both do; then none. Readers are at all of them."""
     primary, _ = await pair(stage)
