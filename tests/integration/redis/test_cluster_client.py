@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -16,6 +17,7 @@ from gateway.ports import StoreUnavailable
 from gateway.settings.redis import RedisSettings
 from loadtest.stage import Stage
 from tests.integration.redis.cluster import Cluster, running_cluster
+from tests.integration.redis.test_faults_user import RULES
 
 pytestmark = [pytest.mark.fault, pytest.mark.asyncio(loop_scope="module")]
 
@@ -135,6 +137,26 @@ async def test_keys_that_are_apart_are_waited_for_until_the_deadline(cluster: Cl
         await cluster.migrate([(slot, slot)], target, source)
 
         assert found == 2
+
+
+async def test_a_user_with_few_rights_and_a_password_file_is_enough(cluster: Cluster, tmp_path: Path) -> None:
+    """The rules of docs/redis.md, sharded channels included."""
+    for server in cluster.servers:
+        server.ask("ACL", "SETUSER", "relayrouter", "on", ">secret", *RULES)
+    password = tmp_path / "password"
+    password.write_text("secret\n")
+    url = cluster.url.replace("://", "://relayrouter@")
+    settings = {"url": url, "password_file": password, "shard_publish": True}
+
+    async with client_of(cluster, **settings) as (client, _):
+        written = await client.call("SET", "rr:x", "1")
+        published = await client.call("SPUBLISH", "rr:ch:x", "1")
+        with pytest.raises(ReplyError, match="NOPERM"):
+            await client.call("SET", "other", "1")
+    findings = await asyncio.to_thread(check_redis, RedisSettings.model_validate(settings))
+
+    assert (written, published) == (b"OK", 0)
+    assert not [finding for finding in findings if finding.level is Level.FAIL and finding.title != "redis eviction"]
 
 
 async def test_doctor_finds_nothing_to_say_against_a_good_cluster(cluster: Cluster) -> None:
