@@ -243,13 +243,16 @@ class Publisher:
         message = reply.error.get("message") or reply.cause
         if reply.is_final:
             raise PublishError(f"the gateway refused it: {message}")
+        is_quota = reply.code == ErrorCode.QUOTA_EXCEEDED  # no trouble, and no other gateway grants more
+        if is_quota:
+            self._failing_since = None
         now = self._clock()
         self._failing_since = now if self._failing_since is None else self._failing_since
         if now - self._failing_since >= self._settings.give_up_seconds:
             raise PublishError(
                 f"no gateway took it for {self._settings.give_up_seconds:g} s; the last answer: {message}"
             )
-        self._turn += 1
+        self._turn += not is_quota
         self._on_trouble(f"trying again: {message}")
         await asyncio.sleep(self._backoff.next_delay_seconds(reply.after_seconds or 0.0))
 

@@ -183,7 +183,12 @@ class Gateways:
             await self.pause(reply, is_patient=is_patient)
 
     async def pause(self, reply: Reply, *, is_moving: bool = True, is_patient: bool = False) -> None:
-        """Before the next try, elsewhere when `is_moving`. Raises RelayError when nothing helped for too long."""
+        """Before the next try, elsewhere when `is_moving`. Raises RelayError when nothing helped for too long.
+
+        A quota is neither trouble nor this gateway's: it is waited for here, however long others use it up.
+        """
+        if reply.code == "quota_exceeded":
+            is_moving, is_patient, self._failing_since = False, True, None
         now = time.monotonic()
         self._failing_since = now if self._failing_since is None else self._failing_since
         if now - self._failing_since >= self.timing.give_up_after and not is_patient:

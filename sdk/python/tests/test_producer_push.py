@@ -323,6 +323,21 @@ async def test_it_gives_up_when_nobody_takes_anything_for_long() -> None:
     assert caught.value.code == "unavailable"
 
 
+async def test_a_quota_is_waited_for_where_it_is_and_never_given_up() -> None:
+    """However long others use it up: it is no trouble of the gateway, and no other one would grant more."""
+    log, other = Log(script=[nothing, *[saying(429, "quota_exceeded")] * 30]), Log()
+    async with (
+        serving_log(log) as url,
+        serving_log(other) as idle,
+        publisher_at(url, idle, give_up_after=0.02) as pushing,
+    ):
+        await push_all(pushing, range(2))
+
+    assert log.texts == [0, 1]
+    assert {body["number"] for body in log.bodies} == {1}
+    assert other.bodies == []
+
+
 async def test_pushing_waits_while_too_much_is_unacknowledged() -> None:
     log = Log(hold=asyncio.Event())
     async with publishing(log, push_bytes=100) as publisher:

@@ -49,7 +49,7 @@ def gauge(*connections: Any) -> Gauge:
     hub = SimpleNamespace(connections=set(connections), sessions={b"t:s": SESSION})
     return Gauge(
         cast("Hub", hub),
-        cast("Ingest", SimpleNamespace(lanes=[1, 2])),
+        cast("Ingest", SimpleNamespace(lanes=[1, 2], quotas=None)),
         is_redis_up=lambda: True,
         is_subscribed=lambda: False,
         is_draining=lambda: False,
