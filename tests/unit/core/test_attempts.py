@@ -7,7 +7,7 @@ import pytest
 
 from gateway.core.attempts import STALE_NOTES, Attempts
 from gateway.domain.wire.errors import ErrorCode, RelayError
-from gateway.ports import StoreUnavailable
+from gateway.ports import StoreUnavailable, Unreplicated
 from gateway.settings import RedisSettings
 
 pytestmark = pytest.mark.looptime
@@ -53,6 +53,18 @@ async def test_at_the_deadline_the_outcome_is_told(unknown: bool, outcome: str) 
 
     assert (ErrorCode.UNAVAILABLE, outcome) == (refused.value.code, refused.value.details["outcome"])
     assert 2 <= asyncio.get_running_loop().time() - began < 2.5
+
+
+@pytest.mark.parametrize(("unknown", "outcome"), [(True, "unknown"), (False, "not_written")])
+async def test_too_few_replicas_are_named_at_the_deadline(unknown: bool, outcome: str) -> None:
+    """What failed last counts: Redis answers again, and replicas are missing."""
+    calls = Calls(away(unknown=False), Unreplicated("too few", outcome_unknown=unknown))
+
+    with pytest.raises(RelayError) as refused:
+        await attempts().until(calls)
+
+    assert (ErrorCode.UNREPLICATED, outcome) == (refused.value.code, refused.value.details["outcome"])
+    assert refused.value.rule.retryable
 
 
 async def test_a_stale_note_is_noted_again_before_the_state_is_written_again() -> None:

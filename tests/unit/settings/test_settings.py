@@ -32,6 +32,19 @@ def test_every_setting_says_why_it_has_its_default() -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize(("seconds", "is_fine"), [(1.99, True), (2.0, False)])
+def test_a_round_for_replicas_ends_before_the_server_is_taken_for_dead(seconds: float, is_fine: bool) -> None:
+    topics: dict[str, Any] = {
+        "append": {"min_replicas": 1, "replica_wait_seconds": seconds},
+        "redis": {"call_timeout_seconds": 2},
+    }
+
+    if is_fine:
+        assert load(**topics).append.min_replicas == 1
+    else:
+        assert "replica_wait_seconds" in message(**topics)
+
+
 def test_settings_cannot_be_changed_after_loading() -> None:
     settings = load()
 

@@ -29,6 +29,14 @@ def forked(head: int = 120, lost: int = 0, void: int = 0) -> LogState:
     )
 
 
+@pytest.mark.parametrize(("seq", "start", "gap"), [(12, 12, None), (13, 0, Gap(11, 13, AHEAD, 0))])
+def test_a_cursor_among_held_messages_is_not_ahead(seq: int, start: int, gap: Gap | None) -> None:
+    """Two are held above the head for replicas; a fail-over may have lost that they were seen."""
+    verdict = judge(Cursor("e1", "f1", seq), LogState("e1", (Fork("f1", 0),), 10, 0, held=2))
+
+    assert (verdict.start, verdict.gap) == (start, gap)
+
+
 @pytest.mark.parametrize(
     ("seq", "expected"),
     [
