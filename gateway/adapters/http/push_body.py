@@ -108,7 +108,7 @@ def parse_push(body: bytes, limits: LimitSettings, max_expires_seconds: float) -
     if message_type is not MessageType.MODEL_TEXT and (writer or owner or kept_ms):
         text = f"a push of type `{message_type}` takes no producer, owner or expires_in: it has no place in the log"
         raise RelayError(ErrorCode.BAD_REQUEST, text)
-    built = _build(messages, writer, owner, limits)
+    built = _build(messages, writer, owner, limits, message_type)
     return replace(built, order=order, kept_ms=kept_ms, message_type=message_type)
 
 
@@ -174,12 +174,18 @@ def _number(value: int, what: str, least: int) -> int:
     return value
 
 
-def _build(messages: list[_Message], writer: Writer | None, owner: str | None, limits: LimitSettings) -> PushBody:
+def _build(
+    messages: list[_Message],
+    writer: Writer | None,
+    owner: str | None,
+    limits: LimitSettings,
+    message_type: MessageType = MessageType.MODEL_TEXT,
+) -> PushBody:
     items: list[Item] = []
     size_bytes = 0
     for index, message in enumerate(messages):
         try:
-            item = _item(message, limits.message_bytes)
+            item = _item(message, limits.message_bytes, message_type)
         except RelayError as exc:
             exc.details["index"] = index
             exc.message = f"messages[{index}]: {exc.message}" if len(messages) > 1 else exc.message
@@ -192,7 +198,13 @@ def _build(messages: list[_Message], writer: Writer | None, owner: str | None, l
     return PushBody(tuple(items), len(messages), writer, owner)
 
 
-def _item(message: _Message, max_bytes: int) -> Item:
+def _item(message: _Message, max_bytes: int, message_type: MessageType) -> Item:
+    if not isinstance(message.type, str) or message.type not in _TYPES:
+        if isinstance(message.type, str) and message.type in _MEDIA:
+            raise RelayError(ErrorCode.UNSUPPORTED, f"type `{message.type}` is not supported here")
+        raise RelayError(ErrorCode.BAD_REQUEST, f"type must be {', '.join(_TYPES)}")
+    if _TYPES[message.type] is not message_type:
+        raise RelayError(ErrorCode.BAD_REQUEST, "the messages of one push have one type; send them apart")
     if not isinstance(message.payload, dict):
         raise RelayError(ErrorCode.BAD_REQUEST, "payload must be an object")
     return make_item(message.payload, max_bytes)
@@ -206,16 +218,11 @@ def _order(name: str) -> Order:
 
 
 def _common_type(push: _Push, messages: list[_Message]) -> MessageType:
-    """One push is of one type: it says so itself, or all of its messages do."""
-    named = [push.type if message.type == "text" else message.type for message in messages]
-    for name in named:
-        if isinstance(name, str) and name in _MEDIA:
-            raise RelayError(ErrorCode.UNSUPPORTED, f"type `{name}` is not supported here")
-        if not isinstance(name, str) or name not in _TYPES:
-            raise RelayError(ErrorCode.BAD_REQUEST, f"type must be {', '.join(_TYPES)}")
-    if len(set(named)) > 1:
-        raise RelayError(ErrorCode.BAD_REQUEST, "the messages of one push have one type; send them apart")
-    return _TYPES[named[0]]
+    """One push is of one type: that of its first message. What is of another one, or of none, is refused later."""
+    for message in messages:
+        message.type = push.type if message.type == "text" else message.type
+    first = messages[0].type
+    return _TYPES.get(first, MessageType.MODEL_TEXT) if isinstance(first, str) else MessageType.MODEL_TEXT
 
 
 def _common_expiry(push: _Push, messages: list[_Message]) -> Any:
