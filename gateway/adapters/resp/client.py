@@ -115,6 +115,8 @@ class Client(Calls):
                 server = await greet(connection, place.address, self._name, self._scripts, deadline)
             if not server.is_primary:
                 raise StoreUnavailable("it is a replica", outcome_unknown=False)
+            if self._is_leaving:
+                return
             since = self._loop.time()
             self._take_up(connection, server.incarnation)
             reason = await self._watch(connection)

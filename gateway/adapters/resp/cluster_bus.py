@@ -5,6 +5,7 @@
 import asyncio
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 from gateway.adapters.resp.address import Address
@@ -35,6 +36,9 @@ class BusWay(Primary):
     async def locate(self, connect_timeout_seconds: float) -> Place:
         """Raises OSError (a file), StoreUnavailable (nobody is known)."""
         self.place = None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(connect_timeout_seconds):
+                await self._map.known()
         if self.slot is not None:
             spot = self._map.owner(self.slot)
         else:

@@ -57,6 +57,7 @@ class ClusterMap:
         self._rank = (False, -1)
         self._older = 0
         self._hurry = asyncio.Event()
+        self._known = asyncio.Event()
         self._listeners: list[Callable[[], None]] = []
         self._told_reason = ""
         self.primaries: frozenset[Spot] = frozenset()
@@ -66,6 +67,10 @@ class ClusterMap:
     def owner(self, slot: int) -> Spot | None:
         """None: nothing is known of it, or nobody has it."""
         return self._owners[slot]
+
+    async def known(self) -> None:
+        """Returns when it has been told for the first time."""
+        await self._known.wait()
 
     def on_change(self, listener: Callable[[], None]) -> None:
         """Called after each look at the cluster; must not block."""
@@ -164,6 +169,7 @@ class ClusterMap:
             log.info("redis_cluster", primaries=[shown_place(*spot) for spot in sorted(primaries)], epoch=view.epoch)
         self._owners = list(view.owners)
         self.primaries = primaries
+        self._known.set()
         self._tell()
 
     def _tell(self) -> None:

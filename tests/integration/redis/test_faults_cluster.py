@@ -176,7 +176,7 @@ async def test_slot_that_moves_key_by_key_is_waited_for(shared: tuple[Stage, Clu
 
 
 async def test_sharded_channels_deliver_and_follow_their_slot(stage: Stage, cluster: Cluster) -> None:
-    """`redis.shard_publish`: the slot of one gateway's channel moves under load; it subscribes there, nothing is lost."""
+    """`redis.shard_publish`: the slot of a gateway's channel moves under load; it subscribes there, nothing is lost."""
     play = await Play.begin(stage, cluster, 2, redis__shard_publish="true")
     channel = slot_of(f"rr:ch:{play.gateways[0].ident}".encode())
     source = cluster.owner_of(channel)
@@ -192,6 +192,27 @@ async def test_sharded_channels_deliver_and_follow_their_slot(stage: Stage, clus
         await play.whole(server)
     assert [0, 0] == before
     assert await play.gateways[0].metric("bus_reconnects_total") == 1
+
+
+@pytest.mark.soak
+async def test_replicas_are_waited_for_through_a_promotion(stage: Stage, cluster: Cluster) -> None:
+    """`append.min_replicas`: what was acknowledged is at the replica, so a killed primary takes nothing with it."""
+    play = await Play.begin(stage, cluster, **PATIENT, append__min_replicas="1")
+    dies, *others = cluster.primaries
+
+    async with play.flows(per_second=50):
+        await asyncio.sleep(1)
+        dies.kill()
+        promoted = await cluster.promoted(dies)
+        await asyncio.to_thread(dies.start)
+        await cluster.until(cluster.is_well, "the killed one is a replica of its successor")
+        await asyncio.sleep(1)
+
+    assert cluster.is_primary(promoted)
+    await play.exact(dies)
+    assert play.publishers[dies.port].counts["lost_writes"] == 0
+    for other in others:
+        await play.whole(other)
 
 
 @pytest.mark.soak
