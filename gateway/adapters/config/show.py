@@ -40,10 +40,12 @@ def plain(value: Any) -> Any:
             return {
                 name: plain(getattr(value, name))
                 for name in type(value).model_fields
-                if getattr(value, name) is not None
+                if getattr(value, name) is not None or name in value.model_fields_set
             }
         case tuple() | list():
             return [plain(item) for item in value]
+        case dict():
+            return {name: plain(item) for name, item in value.items()}
         case Path():
             return str(value)
         case _:

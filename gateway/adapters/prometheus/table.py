@@ -200,7 +200,7 @@ METRICS: tuple[Metric, ...] = (
         "Requests and connects refused with `quota_exceeded`, by quota.",
         "quota_refusals",
         "quota",
-        tuple(quota.value for quota in Quota),
+        (*(quota.value for quota in Quota), OTHER),
     ),
     _counter("quota_waits", "Times that a producer's stream was not read for a while because of a quota.", "quota_waits"),
     _counter("messages_delivered", "Messages handed to sockets; a merged frame counts once.", "messages_delivered"),

@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from gateway.adapters.config.load import SettingsError, load_settings
+from gateway.adapters.config.show import effective_settings
 from gateway.settings import QuotaSettings
 
 
@@ -72,3 +73,13 @@ def test_sizes_may_have_units(tmp_path: Path) -> None:
     settings = load_settings(file, {}).settings
 
     assert settings.quotas.limits_of("acme").bytes_per_second == 1024**2
+
+
+def test_what_is_in_force_is_shown_with_what_was_lifted(tmp_path: Path) -> None:
+    """A null of an override is no limit; leaving it out is as for all."""
+    file = tmp_path / "relay.yaml"
+    file.write_text("quotas:\n  connections: 5\n  tenants:\n    acme: {connections: null, sessions: 3}\n    b: {}\n")
+
+    rows = {row.key: row.value for row in effective_settings(load_settings(file, {}))}
+
+    assert rows["quotas.tenants"] == {"acme": {"connections": None, "sessions": 3}, "b": {}}
