@@ -117,7 +117,7 @@ def _questions(client: redis.Redis, settings: RedisSettings, append: AppendSetti
     yield _role(info)
     if not settings.is_cluster:
         yield _replication(info, client, settings)
-    yield from check_replicas(info, append)
+    yield from check_replicas(client, info, append)
     yield _eviction(info)
     yield _persistence(info, client)
     yield _memory(info)
