@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from gateway.core.attempts import Attempts
-from gateway.core.inbox import FORGET_SECONDS, MAX_WAIT_SECONDS, InboxDesk
+from gateway.core.inbox import FORGET_SECONDS, LATE, MAX_WAIT_SECONDS, InboxDesk
 from gateway.domain.access.principal import EVERYBODY, Scope
 from gateway.domain.measures import Measures
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import GatewayId, SessionId, Tenant
 from gateway.ports import InboxLag
+from gateway.ports.inbox import QUEUE_SHARDS_FROM
 from gateway.settings import InboxSettings, RedisSettings
 from tests.unit.core.fake_agent import FakeInbox
 
@@ -175,3 +176,41 @@ async def test_the_figures_are_of_tenants_lately_served() -> None:
     await asyncio.sleep(FORGET_SECONDS)
     await it.desk.read_lags()
     assert InboxLag(0, 0, 0) == it.desk.known_lag
+
+
+async def test_what_is_past_its_deadline_goes_to_the_dead_letters_and_not_to_consumers() -> None:
+    it = Scene()
+    now_ms = 1_800_000_000_000
+    it.desk = replace(it.desk, wall_clock=lambda: now_ms / 1000)
+    it.measures.route_expired["v1"] = 0
+    late = [it.inbox.put(b'{"id":"%d","expires_at":%d,"route":"v1"}' % (n, now_ms - n)) for n in (0, 1)]
+    fresh = it.inbox.put(b'{"id":"3","expires_at":%d,"route":"v1"}' % (now_ms + 1))
+    odd = it.inbox.put(b'{"id":"4","text":"\\"expires_at\\":1","expires_at":"soon"}')
+
+    assert [fresh, odd] == await it.desk.take(ACME, "c", 10, 5, 0)
+    assert [((item.shard, item.entry), LATE) for item in late] == it.inbox.buried
+    assert {"v1": 2} == dict(it.measures.route_expired)
+
+
+async def test_webhooks_pass_on_what_others_are_to_have_and_acknowledge_it_then() -> None:
+    it = Scene()
+    item = it.inbox.put(b"1", 2)
+    (taken,) = await it.desk.take(ACME, "hook", 10, 5, 0, for_webhooks=True)
+
+    await it.desk.pass_on(ACME, taken)
+
+    assert [(ACME, 2 + QUEUE_SHARDS_FROM, (b"1",))] == it.inbox.deposits
+    assert [(item.shard, item.entry)] == it.inbox.acked
+    assert [] == await it.desk.take(ACME, "hook", 10, 5, 0, for_webhooks=True)
+    assert 1 == len(await it.desk.take(ACME, "c", 10, 5, 0))
+
+
+async def test_a_full_queue_keeps_an_item_where_it_is() -> None:
+    it = Scene()
+    it.inbox.put(b"1")
+    (taken,) = await it.desk.take(ACME, "hook", 10, 5, 0, for_webhooks=True)
+    it.inbox.is_full = True
+
+    with pytest.raises(RelayError, match="full"):
+        await it.desk.pass_on(ACME, taken)
+    assert [] == it.inbox.acked
