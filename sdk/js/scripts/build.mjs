@@ -4,10 +4,11 @@ import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
+import { minify } from "terser";
 import { entries, root } from "./entries.mjs";
+import { MANGLED } from "./internal_names.mjs";
 
-// `_x` is used in its own class only: it needs no name.
-const common = { bundle: true, mangleProps: /^_[a-z]/, packages: "external", target: "es2022", logLevel: "warning" };
+const common = { bundle: true, mangleProps: MANGLED, packages: "external", target: "es2022", logLevel: "warning" };
 const everywhere = { ...common, entryPoints: entries, platform: "neutral" };
 // Beside what is there, and put in its place when it is whole: somebody may be running that.
 const dist = join(root, `dist.${process.pid}.next`);
@@ -28,8 +29,7 @@ const { mangleCache } = await build({
   outdir: join(dist, "esm"),
 });
 // File by file: entry points must share the core, or its classes would be different ones in each. esbuild splits only ESM.
-const { bundle: _, packages: __, ...whole } = everywhere;
-const single = { ...whole, supported: { "dynamic-import": false } };
+const { bundle: _, packages: __, ...single } = everywhere;
 await build({
   ...single,
   mangleCache,
@@ -62,6 +62,24 @@ await build({
   outdir: dist,
   banner: { js: "/*! RelayRouter, Apache-2.0 */" },
 });
+
+// The core alone in one file, as small as it gets: what scripts/size.mjs measures.
+const { outputFiles } = await build({
+  ...common,
+  mangleCache,
+  entryPoints: [entries.index],
+  minify: true,
+  charset: "utf8",
+  format: "esm",
+  platform: "browser",
+  write: false,
+});
+const { code } = await minify(outputFiles[0].text, {
+  module: true,
+  ecma: 2022,
+  compress: { ecma: 2022, module: true, passes: 5, lhs_constants: false }, // nothing unsafe
+});
+writeFileSync(join(dist, "relayrouter.min.js"), code);
 
 writeFileSync(join(dist, ".built"), ""); // what the Makefile looks at
 const [now, old] = [join(root, "dist"), join(root, `dist.${process.pid}.old`)];

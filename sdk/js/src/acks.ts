@@ -1,37 +1,38 @@
 /** Tells the gateway what was applied, every so many bytes or ms: it sends no more than a window beyond. */
 
+import type { Core } from "./core.js";
 import type { Cursor } from "./cursor.js";
-import type { Platform } from "./platform.js";
+import { control } from "./messages.js";
+import { createTimer } from "./platform.js";
 
-export class Acks {
-  private _applied: Cursor | null = null;
-  private _bytes = 0;
-  private _cancelTimer: (() => void) | null = null;
+export function createAcks(core: Core) {
+  const { platform, settings } = core;
+  let _applied: Cursor | null = null;
+  let _bytes = 0;
+  const _timer = createTimer(platform);
+  const self = {
+    note(cursor: Cursor, bytes: number): void {
+      const { ackBytes, ackAfter } = settings.timing;
+      _applied = cursor;
+      _bytes += bytes;
+      if (_bytes >= ackBytes) self.flush();
+      else _timer.start(ackAfter, self.flush);
+    },
 
-  /** `send`: to the connection, if it is on the cursor's line. */
-  constructor(
-    private readonly _platform: Platform,
-    private readonly _ackBytes: number,
-    private readonly _ackAfterMs: number,
-    private readonly _send: (cursor: Cursor) => void,
-  ) {}
+    /** To the connection that is live, if it is on the same line. */
+    flush(): void {
+      const applied = _applied;
+      const live = core.conductor.current;
+      self.stop();
+      if (applied && live?.isDuplex && live.line === applied.line)
+        live.send(control({ kind: "ack", seq: applied.seq }));
+      _applied = null;
+      _bytes = 0;
+    },
 
-  note(cursor: Cursor, bytes: number): void {
-    this._applied = cursor;
-    this._bytes += bytes;
-    if (this._bytes >= this._ackBytes) this.flush();
-    else this._cancelTimer ??= this._platform.after(this._ackAfterMs, () => this.flush());
-  }
-
-  flush(): void {
-    this.stop();
-    if (this._applied !== null) this._send(this._applied);
-    this._applied = null;
-    this._bytes = 0;
-  }
-
-  stop(): void {
-    this._cancelTimer?.();
-    this._cancelTimer = null;
-  }
+    stop: _timer.stop,
+  };
+  return self;
 }
+
+export type Acks = ReturnType<typeof createAcks>;

@@ -1,10 +1,12 @@
 /** Requests to a gateway: redirects are never followed, every request has a deadline, and what is no answer of ours is none. */
 
-import { UNAUTHENTICATED } from "./close_codes.js";
-import { broken, type Ending, NO_GATEWAY } from "./endings.js";
-import { RefusedError } from "./errors.js";
-import { type JsonObject, objectOf, textOf } from "./messages.js";
-import type { Platform } from "./platform.js";
+import { INTERNAL, UNAUTHENTICATED } from "./close_codes.js";
+import type { Surroundings } from "./core.js";
+import { type Ending, NO_GATEWAY } from "./endings.js";
+import { type Query, sessionUrl } from "./http.js";
+import { type JsonObject, numberOf, objectOf, textOf } from "./messages.js";
+import { none } from "./platform.js";
+import { refusalOf } from "./refusal.js";
 
 /** `refusal`: the gateway's own error, as its JSON says. `status` 0: no answer, or none of ours. */
 export interface Reply {
@@ -12,93 +14,88 @@ export interface Reply {
   readonly isAnswered: boolean;
   readonly status: number;
   readonly body: JsonObject;
-  readonly refusal: { readonly code: string; readonly message: string; readonly details: JsonObject } | null;
+  readonly refusal: JsonObject | null;
   readonly afterMs: number | null;
 }
 
-export interface Request {
+/** What a gateway is asked by: a connection, or what the last one had. */
+export interface Asker {
   readonly url: string;
   readonly token: string | null;
-  readonly timeoutMs: number;
+}
+
+export interface Asked {
   readonly body?: JsonObject;
   readonly signal?: AbortSignal;
+  /** The gateway may take so long, and `connectTimeout` on top of it. */
+  readonly waitMs?: number;
 }
 
 /** Never throws: no answer is an answer with status 0. */
-export async function ask(platform: Platform, request: Request): Promise<Reply> {
+export async function ask(
+  { platform, settings }: Surroundings,
+  { url, token }: Asker,
+  what: string,
+  query: Query,
+  { body, signal, waitMs = 0 }: Asked = {},
+): Promise<Reply> {
   const deadline = new AbortController();
-  const cancel = platform.after(request.timeoutMs, () => deadline.abort());
   const abort = () => deadline.abort();
-  request.signal?.addEventListener("abort", abort);
+  const cancel = platform.after(waitMs + settings.timing.connectTimeout, abort);
+  signal?.addEventListener("abort", abort);
   try {
-    if (platform.fetch === null || request.signal?.aborted) return NO_REPLY;
-    const init = requestInit(request.token, deadline.signal);
-    if (request.body !== undefined) {
+    if (!platform.fetch || signal?.aborted) return NO_REPLY;
+    const init = requestInit(token, deadline.signal);
+    if (body) {
       init.method = "POST";
-      init.body = JSON.stringify(request.body);
-      (init.headers as Record<string, string>)["Content-Type"] = "application/json";
+      init.body = JSON.stringify(body);
+      init.headers = { ...init.headers, "Content-Type": JSON_TYPE };
     }
-    return await readReply(await platform.fetch(request.url, init));
+    return await readReply(await platform.fetch(sessionUrl(url, settings, what, query), init));
   } catch {
     return NO_REPLY;
   } finally {
     cancel();
-    request.signal?.removeEventListener("abort", abort);
+    signal?.removeEventListener("abort", abort);
   }
 }
 
+const JSON_TYPE = "application/json";
 const NO_REPLY: Reply = { isAnswered: false, status: 0, body: {}, refusal: null, afterMs: null };
 
-export function requestInit(token: string | null, signal: AbortSignal, accept = "application/json"): RequestInit {
-  const headers: Record<string, string> = { Accept: accept };
-  if (token !== null) headers.Authorization = `Bearer ${token}`;
+export function requestInit(token: string | null, signal: AbortSignal, accept = JSON_TYPE): RequestInit {
+  const headers = { Accept: accept, ...(token && { Authorization: `Bearer ${token}` }) };
   return { headers, signal, redirect: "manual", cache: "no-store", credentials: "omit" };
 }
 
 /** A body that is not ours (a captive portal's page, a proxy's 502) makes the status 0. */
 export async function readReply(response: Response): Promise<Reply> {
-  const body = objectOf(await response.json().catch(() => null));
-  const error = objectOf(body.error);
-  const code = textOf(error.code);
-  const isOurs = response.ok ? Object.keys(body).length > 0 : code !== "";
-  // A proxy that is asked too much may say so for the gateway.
-  const afterMs = response.status === 429 || response.status === 503 ? retryAfterMs(response) : null;
-  if (!isOurs) return { ...NO_REPLY, isAnswered: true, afterMs };
-  return {
-    isAnswered: true,
-    status: response.status,
-    body,
-    refusal: response.ok ? null : { code, message: textOf(error.message), details: objectOf(error.details) },
-    afterMs,
-  };
+  const body = objectOf(await response.json().catch(none));
+  const refusal = response.ok ? null : objectOf(body.error);
+  const isOurs = refusal ? textOf(refusal.code) : Object.keys(body).length;
+  // A proxy that is asked too much may say so for the gateway. A date is of no use without the other host's clock.
+  const afterMs = Number(response.headers.get("Retry-After") ?? NaN) * 1000;
+  const isBusy = BUSY.includes(response.status) && afterMs >= 0 && afterMs < Infinity;
+  const reply = { ...NO_REPLY, isAnswered: true, afterMs: isBusy ? afterMs : null };
+  return isOurs ? { ...reply, status: response.status, body, refusal } : reply;
 }
 
-/** Of its number form; a date is of no use without the other host's clock. */
-function retryAfterMs(response: Response): number | null {
-  const value = response.headers.get("Retry-After");
-  return value !== null && /^\d+(\.\d+)?$/.test(value) ? Number(value) * 1000 : null;
-}
+/** With these the gateway asks to come later. */
+const BUSY = [429, 503];
+const TROUBLE = [408, 425];
 
 /** Of the gateway's JSON decision, or of an answer that is none. */
-export function endingOf(reply: Reply): Ending {
-  const { status, refusal, afterMs } = reply;
-  if (refusal === null) {
-    return afterMs === null ? broken(NO_GATEWAY) : { kind: "busy", reason: "busy", afterMs };
-  }
-  const reason = refusal.message || refusal.code;
-  switch (status) {
-    case 401:
-      return { kind: "closed", code: UNAUTHENTICATED, reason };
-    case 403:
-      return { kind: "closed", code: 4403, reason };
-    case 404:
-    case 410:
-      return { kind: "closed", code: 4404, reason };
-    case 429:
-    case 503:
-      return { kind: "busy", reason, afterMs };
-    default:
-      if (status >= 500 || status === 408 || status === 425) return { kind: "closed", code: 1011, reason };
-      return { kind: "error", error: new RefusedError(refusal.code, reason) };
-  }
+export function endingOf({ status, refusal, afterMs }: Reply): Ending {
+  if (!refusal) return afterMs === null ? NO_GATEWAY : { code: 0, reason: "busy", afterMs };
+  const error = refusalOf(refusal);
+  const reason = error.message;
+  if (BUSY.includes(status)) return { code: 0, reason, afterMs };
+  if (status === 401) return { code: UNAUTHENTICATED, reason };
+  return status >= 500 || TROUBLE.includes(status) ? { code: INTERNAL, reason } : { code: 0, reason, error };
+}
+
+/** Of a close that was told in a body. */
+export function closeOf(told: unknown): Ending {
+  const { code, reason } = objectOf(told);
+  return { code: numberOf(code) ?? INTERNAL, reason: textOf(reason) };
 }

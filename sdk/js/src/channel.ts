@@ -1,20 +1,12 @@
 /** What every way to a gateway is: frames in, perhaps frames out, one end. */
 
+import type { Asker } from "./ask.js";
+import type { Surroundings } from "./core.js";
 import type { Ending } from "./endings.js";
 import type { Query } from "./http.js";
-import type { Settings } from "./options.js";
-import type { Platform } from "./platform.js";
-import type { ChannelName } from "./states.js";
-
-export interface ChannelRequest {
-  readonly base: string;
-  readonly settings: Settings;
-  readonly query: Query;
-  readonly token: string | null;
-}
 
 /** Called by a channel, in order. After `ended` or `close` nothing is called any more, whatever its transport does. */
-export interface ChannelSink {
+export interface ChannelSink extends Asker {
   /** The transport is there; a welcome may follow. */
   opened(): void;
   /** One envelope, parsed; `bytes` is about its size. */
@@ -27,13 +19,21 @@ export interface ChannelSink {
 }
 
 export interface Channel {
-  readonly name: ChannelName;
-  /** Acks, pings, inputs and controls can be sent by it; else they go by HTTP. */
-  readonly isDuplex: boolean;
-  /** False when it is not open. */
-  send(text: string): boolean;
+  /** Of a channel that goes both ways. False when it is not open. */
+  send?(text: string): boolean;
   /** Done with it: also a transport that never notices that it is dead is let go. */
   close(isDead: boolean): void;
 }
 
-export type OpenChannel = (platform: Platform, request: ChannelRequest, sink: ChannelSink) => Channel;
+export type OpenChannel = (around: Surroundings, sink: ChannelSink, query: Query) => Channel;
+
+/** A channel that is read by requests. `read` resolves with how it ended; null when it was stopped by `signal`. */
+export function reading(sink: ChannelSink, read: (signal: AbortSignal) => Promise<Ending | null>): Channel {
+  const stop = new AbortController();
+  const close = () => stop.abort();
+  void read(stop.signal).then((ending) => {
+    if (!stop.signal.aborted && ending) sink.ended(ending);
+    close();
+  });
+  return { close };
+}

@@ -1,37 +1,38 @@
-/** The table of WebSocket close codes, the same as the gateway's; tested against its vectors. */
+/** The table of WebSocket close codes as a client needs it; tested against the gateway's vectors. */
 
-/** What a client does after a close. */
-export type Reconnect = "no" | "yes" | "backoff" | "slot" | "new_token" | "drop_message";
+import type { RelayError } from "./errors.js";
+import { ForbiddenError, NotFoundError, ProtocolError, RefusedError, SupersededError } from "./errors.js";
 
-export const CLOSE_CODES: ReadonlyMap<number, Reconnect> = new Map<number, Reconnect>([
-  [1000, "no"],
-  [1001, "yes"],
-  [1002, "no"],
-  [1003, "no"],
-  [1007, "no"],
-  [1008, "no"],
-  [1009, "drop_message"],
-  [1011, "backoff"],
-  [1012, "slot"],
-  [1013, "backoff"],
-  [4401, "new_token"],
-  [4403, "no"],
-  [4404, "no"],
-  [4408, "backoff"],
-  [4409, "no"],
-  [4429, "backoff"],
-]);
-
-export const NORMAL = 1000;
 export const TOO_BIG = 1009;
+export const INTERNAL = 1011;
 export const UNAUTHENTICATED = 4401;
 export const SUPERSEDED = 4409;
 
-/** Reason of a 1000 that ends only this socket: a newer one of ours has taken over. */
-const MOVED = "moved";
+/** Those after which the server asks to come later. */
+export const isBusyCode = (code: number): boolean => code === 1013 || code === 4429;
 
-/** Codes that are not in the table (1005, 1006, 1014 ...) are taken for trouble that passes. */
-export function reconnectAfter(code: number, reason: string): Reconnect {
-  if (code === NORMAL && reason === MOVED) return "yes";
-  return CLOSE_CODES.get(code) ?? "backoff";
+/**
+ * What a close by this code means for good; null where another attempt is made. Codes that are not in the table (1005,
+ * 1006, 1014 ...) are taken for trouble that passes.
+ */
+export function finalError(code: number, reason: string): RelayError | null {
+  const message = reason || `closed with ${code}`;
+  switch (code) {
+    case 4403:
+      return new ForbiddenError(message);
+    case 4404:
+      return new NotFoundError(message);
+    case SUPERSEDED:
+      return new SupersededError();
+    case 1000: // `moved` ends only this socket: a newer one of ours has taken over
+      return reason === "moved" ? null : new RefusedError("closed", message);
+    case 1008:
+      return new RefusedError("policy", message);
+    case 1002:
+    case 1003:
+    case 1007:
+      return new ProtocolError(message);
+    default:
+      return null;
+  }
 }

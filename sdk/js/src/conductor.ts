@@ -3,295 +3,295 @@
  * servers give, falls down the ladder and climbs it, and replaces a connection before it is broken where it can.
  */
 
-import { queryOf, tokenInTime } from "./attempt.js";
-import { Connection, type ConnectionOwner } from "./connection.js";
-import type { Credentials } from "./credentials.js";
-import { broken, causeOf, type Ending, isClosedByServer, isSuperseded, isTooBig, judge } from "./endings.js";
-import { RelayError } from "./errors.js";
-import type { StateEvent } from "./events.js";
+import { createBackoff } from "./backoff.js";
+import { finalError, isBusyCode, SUPERSEDED, TOO_BIG, UNAUTHENTICATED } from "./close_codes.js";
+import { type Connection, createConnection } from "./connection.js";
+import type { Core } from "./core.js";
+import { broken, type Ending, isBroken } from "./endings.js";
+import type { RelayError } from "./errors.js";
 import type { Query } from "./http.js";
-import { Ladder } from "./ladder.js";
-import { loadLater } from "./load_later.js";
-import type { Settings } from "./options.js";
-import { Overlap } from "./overlap.js";
-import type { Platform } from "./platform.js";
-import { Schedule } from "./schedule.js";
-import { Signal } from "./signal.js";
+import { createLadder } from "./ladder.js";
+import { createOverlap } from "./overlap.js";
+import { createGate, inTime, none } from "./platform.js";
 import type { ChannelName, SessionState } from "./states.js";
 
 /** What cannot be asked is replaced, unless it was heard just now. */
 const ALIVE_MS = 1_000;
+/** The gateway takes no greater `retry`. */
+const MAX_RETRY = 1_000;
 
-export interface ConductorSink extends ConnectionOwner {
-  client(): string;
-  /** After the last message received. */
-  cursor(): string | null;
-  /** The application is so far behind that no more may come. */
-  isFull(): boolean;
-  state(event: StateEvent): void;
-  /** No connection is live. */
-  lost(): void;
-  /** The connection was closed for the size of something that we sent. */
-  tooBig(): void;
-  /** It is over. */
-  finished(error: RelayError | null): void;
-  error(error: RelayError): void;
-}
+/** After "online" or "visible": at once, but not all devices of a network in the same moment. */
+const SOON_MS = 500;
+/** Between two looks whether a browser that says so is right. */
+const OFFLINE_MS = 30_000;
 
-export class Conductor {
-  current: Connection | null = null;
-  private _opening: Connection | null = null;
+export function createConductor(core: Core) {
+  const { platform, settings, credentials } = core;
+  const { urls, timing } = settings;
+  const { now } = platform;
+  const _backoff = createBackoff(core);
+  const _ladder = createLadder(core);
+  const _overlap = createOverlap(core);
+  let _opening: Connection | null = null;
   /** May look alive to its gateway: replaced, which is no take-over by somebody else. */
-  private _lastId: string | null = null;
-  private readonly _schedule: Schedule;
-  private readonly _ladder: Ladder;
-  private readonly _overlap: Overlap;
-  private readonly _signal = new Signal();
-  private _turn = 0;
+  let _lastId: string | null = null;
+  let _turn = 0;
   /** By what we were live last. */
-  private _liveName: ChannelName | null = null;
-  private _isBusy = false;
-  private _isAttempting = false;
-  private _isOffline: boolean;
-  private _isClosed = false;
-  private _cause = "";
-  private _url: string;
-  private _shown = "";
+  let _liveName: ChannelName | null = null;
+  /** Without a connection, no attempt is made before. */
+  let _notBefore = 0;
+  /** The live connection is to go then: an attempt beside it is no mere climb. */
+  let _replaceAt = Infinity;
+  /** A moment that a server named. */
+  let _slotAt = 0;
+  let _climbAt = Infinity;
+  const _waking = createGate();
+  let _isWoken = false;
+  let _isBusy = false;
+  let _isAttempting = false;
+  let _isOffline = !platform.isOnline();
+  let _isClosed = false;
+  let _cause = "";
+  let _url = urls[0] ?? "";
+  let _shown = "";
   /** Of the connection that our attempt was to replace. */
-  private _heldEnding: Ending | null = null;
+  let _heldEnding: Ending | null = null;
+  const self = {
+    current: null as Connection | null,
 
-  constructor(
-    private readonly _platform: Platform,
-    private readonly _settings: Settings,
-    private readonly _credentials: Credentials,
-    private readonly _sink: ConductorSink,
-  ) {
-    const { backoffBase, backoffMax, ladderFailures, climbAfter } = _settings.timing;
-    this._schedule = new Schedule(_platform, backoffBase, backoffMax);
-    this._ladder = new Ladder(_settings.channel, ladderFailures, climbAfter, _platform.random);
-    this._overlap = new Overlap(_platform, _settings.timing.overlap);
-    this._isOffline = !_platform.isOnline();
-    this._url = _settings.urls[0] ?? "";
-  }
-
-  /** Until `close`, or an end that no attempt would change. */
-  async run(): Promise<void> {
-    while (!this._isClosed) {
-      const due = this._due();
-      const now = this._platform.now();
-      if (due <= now) {
-        await this._attempt();
-      } else {
-        this._showState();
-        await this._signal.wait(this._platform, due - now);
+    /** Until `close`, or an end that no attempt would change. */
+    async run(): Promise<void> {
+      while (!_isClosed) {
+        const due = _due();
+        if (due <= now()) await _attempt();
+        else await _until(due);
       }
-    }
-  }
+    },
 
-  close(): void {
-    this._isClosed = true;
-    this._overlap.close();
-    for (const connection of [this.current, this._opening]) connection?.close();
-    this.current = this._opening = null;
-    this._signal.wake();
-  }
+    close(): void {
+      _isClosed = true;
+      _overlap.close();
+      self.current?.close();
+      _opening?.close();
+      self.current = null;
+      self.wake();
+    },
 
-  // ---- what happens outside ----------------------------------------------------------------------------------------
+    // ---- what happens outside --------------------------------------------------------------------------------------
 
-  online(): void {
-    this._isOffline = false;
-    this.probe();
-  }
+    network(isOnline: boolean): void {
+      _isOffline = !isOnline;
+      if (isOnline) self.probe();
+      else self.wake();
+    },
 
-  offline(): void {
-    this._isOffline = true;
-    this._showState();
-    this._signal.wake();
-  }
+    /** The connection may be dead without knowing: ask it, or replace it when it cannot be asked. */
+    probe(): void {
+      const { current } = self;
+      if (!current) {
+        if (!_isBusy) _notBefore = Math.min(_notBefore, now() + SOON_MS * platform.random());
+      } else if (current.isDuplex) {
+        current.pulse?.probe();
+      } else if (current.pulse && current.pulse.silentMs > ALIVE_MS) {
+        _replaceAt = now();
+      }
+      self.wake();
+    },
 
-  /** The connection may be dead without knowing: ask it, or replace it when it cannot be asked. */
-  probe(): void {
-    const { current } = this;
-    if (current === null) {
-      if (!this._isBusy) this._schedule.soon();
-    } else if (current.isDuplex) {
-      current.probe();
-    } else if (current.silentMs > ALIVE_MS) {
-      this._schedule.replaceNow();
-    }
-    this._showState();
-    this._signal.wake();
-  }
+    /** There is room again, or something else that the next attempt depends on has changed. */
+    wake(): void {
+      _showState();
+      _goOn();
+    },
 
-  /** There is room again, or something else that `due` looks at has changed. */
-  wake(): void {
-    this._signal.wake();
-  }
+    // ---- what its connections say ----------------------------------------------------------------------------------
 
-  // ---- what its connections say ------------------------------------------------------------------------------------
+    /** The session has read its first welcome: from here on it is the connection. */
+    welcomed(connection: Connection): void {
+      const old = self.current;
+      const { name, token } = connection;
+      self.current = connection;
+      _opening = _heldEnding = null;
+      _replaceAt = Infinity;
+      _slotAt = 0;
+      _isBusy = false;
+      credentials.accepted(token);
+      if (name !== _ladder.channel) _ladder.moveTo(name);
+      // A connection that keeps breaking must not put off the climb for ever.
+      if (_liveName !== name) _climbAt = now() + _ladder.climbDelayMs();
+      _liveName = name;
+      if (old) _overlap.letGo(old);
+      _cause = "";
+      _showState();
+    },
 
-  /** The session has read its first welcome: from here on it is the connection. */
-  welcomed(connection: Connection): void {
-    const old = this.current;
-    this.current = connection;
-    this._opening = null;
-    this._heldEnding = null;
-    this._schedule.welcomed();
-    this._isBusy = false;
-    this._credentials.accepted(connection.token);
-    if (connection.name !== this._ladder.channel) this._ladder.moveTo(connection.name);
-    // A connection that keeps breaking must not put off the climb for ever.
-    if (this._liveName !== connection.name) this._schedule.climb(this._ladder.climbDelayMs());
-    this._liveName = connection.name;
-    if (old !== null) this._overlap.letGo(old);
-    this._cause = "";
-    this._showState();
-  }
+    /**
+     * The server named a time for the next connection: `reconnect_later`, or an error before its close. `isReplaced`: come
+     * then while the old connection still delivers. A predecessor has nothing to say about it.
+     */
+    slot(connection: Connection, afterMs: number, isReplaced: boolean): void {
+      if (connection !== self.current) return;
+      _slotAt = now() + _backoff.spread(afterMs);
+      if (isReplaced) {
+        _replaceAt = _slotAt;
+        _turn += 1; // this one is about to go
+      }
+      _goOn();
+    },
 
-  /**
-   * The server named a time for the next connection: `reconnect_later`, or an error before its close. `isReplaced`: come
-   * then while the old connection still delivers.
-   */
-  slot(afterMs: number, isReplaced: boolean): void {
-    this._schedule.slot(afterMs, isReplaced);
-    if (isReplaced) this._turn += 1; // this one is about to go
-    this._signal.wake();
-  }
+    reconnect(cause: string): void {
+      const { current } = self;
+      current?.close();
+      if (current) self.ended(current, broken(cause));
+    },
 
-  reconnect(cause: string): void {
-    const { current } = this;
-    if (current === null) return;
-    current.close();
-    this._ended(current, broken(cause));
-  }
+    /** Resolves when the next long poll may go out; never for one whose successor is live. */
+    async mayPoll(connection: Connection): Promise<void> {
+      await _overlap.mayPoll();
+      if (connection !== self.current) await new Promise(none);
+    },
 
-  /** Resolves when the next long poll may go out; never for one whose successor is live. */
-  async mayPoll(connection: Connection): Promise<void> {
-    await this._overlap.mayPoll();
-    if (connection !== this.current) await new Promise(() => undefined);
-  }
-
-  private _ended(connection: Connection, ending: Ending): void {
-    if (connection !== this.current || this._isClosed) return;
-    this._noteHealth(connection);
-    this._turn += 1;
-    this.current = null;
-    this._schedule.lost();
-    this._lastId = isClosedByServer(ending) ? null : connection.id;
-    this._sink.lost();
-    if (this._isAttempting) this._heldEnding = ending;
-    else this._handle(ending, connection);
-    this._signal.wake();
-  }
+    /** After its welcome. */
+    ended(connection: Connection, ending: Ending): void {
+      if (connection !== self.current || _isClosed) return;
+      _noteHealth();
+      _turn += 1;
+      self.current = null;
+      _replaceAt = Infinity;
+      _lastId = ending.code ? null : connection.id; // closed by its gateway: nothing is left to replace
+      core.speech.queue.lost();
+      if (_isAttempting) _heldEnding = ending;
+      else _handle(ending, connection);
+      _goOn();
+    },
+  };
+  return self;
 
   // ---- one attempt -------------------------------------------------------------------------------------------------
 
-  private async _attempt(): Promise<void> {
-    this._isAttempting = true;
-    const isClimb = this.current !== null && !this._schedule.isReplacing;
-    if (this.current !== null) this._noteHealth(this.current);
-    this._url = this._settings.urls[this._turn % this._settings.urls.length] ?? this._url;
-    this._showState();
-    const { _platform: platform, _settings: settings, _url: base } = this;
-    const token = await tokenInTime(platform, this._credentials, settings.timing.connectTimeout);
-    if (token === undefined && !this._isClosed) {
-      this._sink.error(new RelayError("no_token", "the token could not be fetched", true));
-    }
-    await this._overlap.hold(this.current);
+  async function _attempt(): Promise<void> {
+    _isAttempting = true;
+    const isClimb = !!self.current && _replaceAt > now();
+    _noteHealth();
+    _url = urls[_turn % urls.length] ?? "";
+    _showState();
+    // Undefined: its source failed, or did not answer in time.
+    const token = await inTime(platform, timing.connectTimeout, credentials.next).catch(none);
+    if (token === undefined && !_isClosed) core.fail("no_token", "the token could not be fetched");
+    await _overlap.hold(self.current);
     let connection: Connection | null = null;
     let ending: Ending | null = broken("no token");
-    if (token !== undefined && !this._isClosed) {
-      const name = (isClimb && this._ladder.target) || this._ladder.channel;
-      const onEnd = this._ended.bind(this);
-      connection = this._opening = new Connection(platform, settings, this._sink, onEnd, name, base, token);
-      const query = this._query(name);
-      ending = await connection.open({ base, settings, query, token });
-      if (ending?.kind === "broken" && !connection.isAnswered && !this._isClosed) {
-        const later = await loadLater().catch(() => null);
-        if (later !== null) ending = await later.explained(platform, settings, connection, query, ending);
-      }
+    if (token !== undefined && !_isClosed) {
+      const name = (isClimb && _ladder.target) || _ladder.channel;
+      connection = _opening = createConnection(core, name, _url, token);
+      ending = await connection.open(_query(name));
     }
-    this._isAttempting = false;
-    this._opening = null;
-    this._overlap.release();
-    if (this._isClosed) return;
-    if (ending !== null) this._failed(connection, ending, isClimb);
-    else if (this._heldEnding !== null) this._failed(connection, this._heldEnding, false); // welcome, and over at once
+    _isAttempting = false;
+    _opening = null;
+    _overlap.release();
+    if (_isClosed) return;
+    if (ending) _failed(connection, ending, isClimb);
+    else if (_heldEnding) _failed(connection, _heldEnding, false); // welcome, and over at once
   }
 
-  private _query(name: ChannelName): Query {
-    return queryOf(this._settings, {
-      name,
-      client: this._sink.client(),
-      cursor: this._sink.cursor(),
-      replaces: this.current?.id ?? this._lastId,
-      retry: this._schedule.failures,
-    });
+  function _query(name: ChannelName): Query {
+    const { heartbeat, from, rhythm } = settings;
+    const { cursor } = core.reception;
+    return {
+      client: core.clientId,
+      cursor,
+      from: cursor ? null : from,
+      ack: name === "websocket" && 1,
+      replaces: self.current?.id ?? _lastId,
+      heartbeat: heartbeat && heartbeat / 1000,
+      retry: Math.min(_backoff.failures, MAX_RETRY) || null,
+      rhythm: rhythm && 1,
+    };
   }
 
-  private _failed(connection: Connection | null, ending: Ending, isClimb: boolean): void {
-    this._turn += 1;
-    const held = this._heldEnding;
-    this._heldEnding = null;
-    if (isClimb && this.current !== null && ending.kind !== "error") this._schedule.climb(this._ladder.missed());
-    else if (held !== null && judge(held).kind === "final" && !isSuperseded(held)) this._handle(held, null);
-    else this._handle(ending, connection);
+  function _failed(connection: Connection | null, ending: Ending, isClimb: boolean): void {
+    _turn += 1;
+    const held = _heldEnding;
+    _heldEnding = null;
+    if (isClimb && self.current && !ending.error) _climbAt = now() + _ladder.missed();
+    // While we were opening another one, a take-over may have been our own doing.
+    else if (held && held.code !== SUPERSEDED && errorOf(held)) _handle(held, null);
+    else _handle(ending, connection);
   }
 
   // ---- after an end ------------------------------------------------------------------------------------------------
 
-  private _handle(ending: Ending, connection: Connection | null): void {
-    this._cause = causeOf(ending);
-    const verdict = judge(ending);
-    if (isTooBig(ending)) this._sink.tooBig();
-    if (ending.kind === "broken" && connection?.isAnswered && !connection.isProven) this._ladder.failed();
-    if (verdict.kind === "final") return this._finish(verdict.error);
-    if (verdict.kind === "new_token") {
-      const error = this._credentials.refused(connection?.token ?? null, this._cause);
-      if (error !== null) return this._finish(error);
+  function _handle(ending: Ending, connection: Connection | null): void {
+    const { code, reason, afterMs } = ending;
+    _cause = code ? `${reason || "closed"} (${code})` : reason;
+    if (code === TOO_BIG) core.speech.queue.tooBig();
+    if (isBroken(ending) && connection?.isAnswered && !connection.isProven) _ladder.failed();
+    const error = code === UNAUTHENTICATED ? credentials.refused(connection?.token ?? null, _cause) : errorOf(ending);
+    if (error) {
+      self.close();
+      return core.finish(error);
     }
-    const isBusy = verdict.kind === "again" && verdict.isBusy;
-    this._isBusy = isBusy || this._schedule.hasSlot;
-    this._schedule.wait((verdict.kind === "again" && verdict.afterMs) || 0);
-  }
-
-  private _finish(error: RelayError | null): void {
-    this.close();
-    this._sink.finished(error);
+    const slotMs = Math.max(0, _slotAt - now());
+    _slotAt = 0;
+    _isBusy = afterMs !== undefined || isBusyCode(code) || slotMs > 0;
+    _notBefore = now() + (slotMs > (afterMs ?? 0) ? slotMs : _backoff.nextDelayMs(afterMs ?? 0));
   }
 
   /** Only a connection that lived and was heard starts the waits anew: one that is accepted and closed does not. */
-  private _noteHealth(connection: Connection): void {
-    if (!connection.isProven) return;
-    this._ladder.proved();
-    if (this._platform.now() - connection.welcomedAt >= this._settings.timing.stableAfter) this._schedule.stable();
+  function _noteHealth(): void {
+    const { current } = self;
+    if (!current?.isProven) return;
+    _ladder.proved();
+    if (now() - current.welcomedAt >= timing.stableAfter) _backoff.failures = 0;
   }
 
   // ---- when, and what is shown -------------------------------------------------------------------------------------
 
   /** When the next attempt is due; Infinity: nothing to do until somebody wakes us. */
-  private _due(): number {
-    if (this.current !== null) return this._schedule.dueBeside();
-    if (this._sink.isFull()) return Infinity;
-    return this._schedule.dueAlone(this._isOffline);
+  function _due(): number {
+    if (self.current) return Math.min(Math.max(_replaceAt, _notBefore), _climbAt);
+    // The application is so far behind that no more may come.
+    return core.feed.isFull ? Infinity : _notBefore + (_isOffline ? OFFLINE_MS : 0);
   }
 
-  private _state(): SessionState {
-    if (this._isOffline) return "offline";
-    if (this.current !== null) return "live";
-    if (this._isAttempting) return "connecting";
-    return this._isBusy ? "busy" : "waiting";
+  /** Until that moment, or until it is woken. */
+  async function _until(due: number): Promise<void> {
+    _showState();
+    if (!_isWoken) {
+      const cancel = due < Infinity ? platform.after(due - now(), _waking.open) : none;
+      await _waking.wait();
+      cancel();
+    }
+    _isWoken = false;
   }
 
-  private _showState(): void {
-    if (this._isClosed) return;
-    const state = this._state();
-    const channel = this.current?.name ?? (state === "connecting" ? this._ladder.channel : null);
-    const due = state === "live" || state === "connecting" ? Infinity : this._due();
-    const retryIn = due === Infinity ? null : Math.max(0, due - this._platform.now());
+  /** While nobody waits, it ends the next wait at once. */
+  function _goOn(): void {
+    _isWoken = true;
+    _waking.open();
+  }
+
+  function _state(): SessionState {
+    if (_isOffline) return "offline";
+    if (self.current) return "live";
+    if (_isAttempting) return "connecting";
+    return _isBusy ? "busy" : "waiting";
+  }
+
+  function _showState(): void {
+    if (_isClosed) return;
+    const state = _state();
+    const channel = self.current?.name ?? (state === "connecting" ? _ladder.channel : null);
+    const due = state === "live" || state === "connecting" ? Infinity : _due();
+    const retryIn = due < Infinity ? Math.max(0, due - now()) : null;
     const shown = `${state} ${channel} ${due}`;
-    if (shown === this._shown) return;
-    this._shown = shown;
-    this._sink.state({ state, channel, cause: this._cause, retryIn, url: this._url });
+    if (shown === _shown) return;
+    _shown = shown;
+    core.show({ state, channel, cause: _cause, retryIn, url: _url });
   }
 }
+
+export type Conductor = ReturnType<typeof createConductor>;
+
+/** What it means for good; null where another attempt is made. */
+const errorOf = ({ code, reason, error }: Ending): RelayError | null => error ?? finalError(code, reason);

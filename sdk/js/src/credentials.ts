@@ -6,41 +6,38 @@ import type { TokenSource } from "./options.js";
 /** In a row: the first one may be for a token that had just expired. */
 const MAX_REFUSALS = 2;
 
-export class Credentials {
-  #source: TokenSource | string | null;
-  #current: string | null = null;
-  #refused: string | null = null;
-  #refusals = 0;
+export function createCredentials(source: TokenSource | string | null = null) {
+  const _isRenewable = typeof source === "function";
+  let _current: string | null = null;
+  let _refused: string | null = null;
+  let _refusals = 0;
+  return {
+    isRenewable: _isRenewable,
 
-  constructor(source: TokenSource | string | null | undefined) {
-    this.#source = source ?? null;
-  }
+    /** The newest one that was fetched. A getter: nothing that is printed shows it. */
+    get current(): string | null {
+      return _current;
+    },
 
-  get isRenewable(): boolean {
-    return typeof this.#source === "function";
-  }
+    /** For the next attempt. Rejects when its source fails, which is trouble that passes. */
+    async next(): Promise<string | null> {
+      const token = typeof source === "function" ? await source() : source;
+      _current = token ? token.trim() : token; // files end with a line break
+      return _current;
+    },
 
-  /** The newest one that was fetched. */
-  get current(): string | null {
-    return this.#current;
-  }
+    /** The server refused this token: null means try again with a new one. */
+    refused(token: string | null, reason: string): AuthError | null {
+      _refused = token;
+      _refusals += 1;
+      return _isRenewable && _refusals < MAX_REFUSALS ? null : new AuthError(reason);
+    },
 
-  /** For the next attempt. Rejects when its source fails, which is trouble that passes. */
-  async next(): Promise<string | null> {
-    const token = typeof this.#source === "function" ? await this.#source() : this.#source;
-    this.#current = token ? token.trim() : token; // files end with a line break
-    return this.#current;
-  }
-
-  /** The server refused this token: null means try again with a new one. */
-  refused(token: string | null, reason: string): AuthError | null {
-    this.#refused = token;
-    this.#refusals += 1;
-    return this.isRenewable && this.#refusals < MAX_REFUSALS ? null : new AuthError(reason);
-  }
-
-  /** The server let this token in. The same one may have been refused for what it will be refused for again. */
-  accepted(token: string | null): void {
-    if (token !== this.#refused) this.#refusals = 0;
-  }
+    /** The server let this token in. The same one may have been refused for what it will be refused for again. */
+    accepted(token: string | null): void {
+      if (token !== _refused) _refusals = 0;
+    },
+  };
 }
+
+export type Credentials = ReturnType<typeof createCredentials>;

@@ -14,7 +14,7 @@ const FORM = /^([0-9a-z]{1,32}\.[0-9a-z]{1,32})\.(0|[1-9][0-9]{0,15})$/;
 export function parseCursor(text: unknown): Cursor {
   const match = typeof text === "string" ? FORM.exec(text) : null;
   const seq = Number(match?.[2]);
-  if (!match?.[1] || !Number.isSafeInteger(seq)) throw new ProtocolError("not a cursor that a gateway gave out");
+  if (!match?.[1] || !Number.isSafeInteger(seq)) throw new ProtocolError("not a cursor of a gateway");
   return { line: match[1], seq };
 }
 

@@ -1,59 +1,47 @@
 /** SHA-256 in plain JavaScript: pages that are not a secure context have no `crypto.subtle`. */
 
-const ROUND = new Uint32Array(64);
-const START = new Uint32Array(8);
+import { hex } from "./hex.js";
+
+const ROUNDS = 64;
 
 /** The first 32 bits of the fractional part. */
-const fraction = (x: number): number => ((x - Math.floor(x)) * 2 ** 32) | 0;
-
-for (let n = 2, found = 0; found < 64; n++) {
-  let isPrime = true;
-  for (let d = 2; d * d <= n; d++) if (n % d === 0) isPrime = false;
-  if (!isPrime) continue;
-  if (found < 8) START[found] = fraction(Math.sqrt(n));
-  ROUND[found++] = fraction(Math.cbrt(n));
-}
+const fraction = (x: number): number => ((x % 1) * 2 ** 32) | 0;
 
 const turn = (x: number, n: number): number => (x >>> n) | (x << (32 - n));
 
-/** Lower-case hex. */
+/** Lower-case hex. Of at most 512 MB. */
 export function sha256(data: Uint8Array): string {
-  const padded = new Uint8Array((((data.length + 8) >> 6) + 1) << 6);
+  const primes: number[] = [];
+  for (let n = 2; primes.length < ROUNDS; n++) if (primes.every((prime) => n % prime)) primes.push(n);
+  const rounds = primes.map((prime) => fraction(prime ** (1 / 3)));
+  let state = primes.slice(0, 8).map((prime) => fraction(prime ** (1 / 2)));
+  const padded = new Uint8Array(((data.length + 72) >> 6) << 6);
+  const view = new DataView(padded.buffer);
   padded.set(data);
   padded[data.length] = 0x80;
-  const view = new DataView(padded.buffer);
-  view.setUint32(padded.length - 8, Math.floor(data.length / 2 ** 29));
   view.setUint32(padded.length - 4, data.length << 3);
-  const state = Uint32Array.from(START);
-  const w = new Uint32Array(64);
-  const at = (list: Uint32Array, i: number): number => list[i] as number;
   for (let block = 0; block < padded.length; block += 64) {
-    for (let i = 0; i < 16; i++) w[i] = view.getUint32(block + 4 * i);
-    for (let i = 16; i < 64; i++) {
-      const x = at(w, i - 15);
-      const y = at(w, i - 2);
-      const s0 = turn(x, 7) ^ turn(x, 18) ^ (x >>> 3);
-      const s1 = turn(y, 17) ^ turn(y, 19) ^ (y >>> 10);
-      w[i] = at(w, i - 16) + s0 + at(w, i - 7) + s1;
+    let [a, b, c, d, e, f, g, h] = state as [number, number, number, number, number, number, number, number];
+    const w: number[] = [];
+    for (let i = 0; i < ROUNDS; i++) {
+      const [old, recent] = [w[i - 15]!, w[i - 2]!];
+      w[i] =
+        i < 16
+          ? view.getInt32(block + 4 * i)
+          : (w[i - 16]! +
+              w[i - 7]! +
+              (turn(old, 7) ^ turn(old, 18) ^ (old >>> 3)) +
+              (turn(recent, 17) ^ turn(recent, 19) ^ (recent >>> 10))) |
+            0;
+      h += (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + rounds[i]! + w[i]!;
+      d += h;
+      h += (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+      [a, b, c, d, e, f, g, h] = [h | 0, a, b, c, d | 0, e, f, g];
     }
-    let [a, b, c, d, e, f, g, h] = state as unknown as [number, number, number, number, number, number, number, number];
-    for (let i = 0; i < 64; i++) {
-      const big1 = turn(e, 6) ^ turn(e, 11) ^ turn(e, 25);
-      const t1 = (h + big1 + ((e & f) ^ (~e & g)) + at(ROUND, i) + at(w, i)) | 0;
-      const big0 = turn(a, 2) ^ turn(a, 13) ^ turn(a, 22);
-      const t2 = (big0 + ((a & b) ^ (a & c) ^ (b & c))) | 0;
-      h = g;
-      g = f;
-      f = e;
-      e = (d + t1) | 0;
-      d = c;
-      c = b;
-      b = a;
-      a = (t1 + t2) | 0;
-    }
-    [a, b, c, d, e, f, g, h].forEach((value, i) => {
-      state[i] = at(state, i) + value;
-    });
+    state = [a, b, c, d, e, f, g, h].map((word, i) => (word + state[i]!) | 0);
   }
-  return [...state].map((word) => word.toString(16).padStart(8, "0")).join("");
+  state.forEach((word, i) => {
+    view.setInt32(4 * i, word);
+  });
+  return hex(padded.subarray(0, 32));
 }

@@ -40,7 +40,7 @@ export class NotFoundError extends RelayError {
 /** A newer connection with our client id has taken over (4409). */
 export class SupersededError extends RelayError {
   constructor() {
-    super("superseded", "a newer connection of this client has taken over");
+    super("superseded", "a newer connection of this client took over");
     this.name = "SupersededError";
   }
 }

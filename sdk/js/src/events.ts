@@ -110,29 +110,33 @@ export const CONTENT_EVENTS: readonly (keyof SessionEvents)[] = [
 type Listener<T> = (event: T) => void;
 
 /** A listener that throws is reported as an uncaught error and disturbs nobody else. */
-export class Emitter {
-  private readonly _listeners = new Map<keyof SessionEvents, Set<Listener<never>>>();
+export function createEmitter() {
+  const _listeners = new Map<keyof SessionEvents, Set<Listener<never>>>();
+  const self = {
+    on<K extends keyof SessionEvents>(name: K, listener: Listener<SessionEvents[K]>): () => void {
+      const own: Listener<SessionEvents[K]> = (event) => listener(event);
+      const known = _listeners.get(name) ?? new Set();
+      _listeners.set(name, known.add(own));
+      return () => known.delete(own);
+    },
 
-  on<K extends keyof SessionEvents>(name: K, listener: Listener<SessionEvents[K]>): () => void {
-    const own: Listener<SessionEvents[K]> = (event) => listener(event);
-    const known = this._listeners.get(name) ?? new Set();
-    this._listeners.set(name, known.add(own));
-    return () => known.delete(own);
-  }
+    has(names: readonly (keyof SessionEvents)[]): boolean {
+      return names.some((name) => (_listeners.get(name)?.size ?? 0) > 0);
+    },
 
-  has(names: readonly (keyof SessionEvents)[]): boolean {
-    return names.some((name) => (this._listeners.get(name)?.size ?? 0) > 0);
-  }
-
-  emit<K extends keyof SessionEvents>(name: K, event: SessionEvents[K]): void {
-    for (const listener of [...(this._listeners.get(name) ?? [])] as Listener<SessionEvents[K]>[]) {
-      try {
-        listener(event);
-      } catch (error) {
-        queueMicrotask(() => {
-          throw error;
-        });
+    emit<K extends keyof SessionEvents>(name: K, event: SessionEvents[K]): void {
+      for (const listener of [...(_listeners.get(name) ?? [])] as Listener<SessionEvents[K]>[]) {
+        try {
+          listener(event);
+        } catch (error) {
+          queueMicrotask(() => {
+            throw error;
+          });
+        }
       }
-    }
-  }
+    },
+  };
+  return self;
 }
+
+export type Emitter = ReturnType<typeof createEmitter>;

@@ -1,11 +1,10 @@
 /** URLs of a session. */
 
-export type Query = Readonly<Record<string, string>>;
+/** What is null, undefined or false is left out. */
+export type Query = Readonly<Record<string, string | number | null | undefined | false>>;
 
-export function sessionUrl(base: string, session: string, what: string, query: Query = {}): string {
-  const text = new URLSearchParams(query).toString();
+export function sessionUrl(base: string, { session }: { session: string }, what: string, query: Query): string {
+  const given = Object.entries(query).filter(([, value]) => value != null && value !== false);
+  const text = new URLSearchParams(given as [string, string][]).toString();
   return `${base}/v1/sessions/${encodeURIComponent(session)}/${what}${text && `?${text}`}`;
 }
-
-export const socketUrl = (base: string, session: string, query: Query): string =>
-  sessionUrl(base, session, "ws", query).replace(/^http/, "ws");

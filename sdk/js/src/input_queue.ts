@@ -4,19 +4,17 @@
  * repeat is accepted. An input is kept with its number before it is sent.
  */
 
-import { ConflictError, QueueFullError, type RelayError, TooLargeError } from "./errors.js";
+import type { Core } from "./core.js";
+import { QueueFullError, type RelayError, TooLargeError } from "./errors.js";
 import type { InputEvent } from "./events.js";
-import { type JsonObject, numberOf, objectOf, textOf } from "./messages.js";
-import type { Platform } from "./platform.js";
-import { refusalOf } from "./refusal.js";
+import { type JsonObject, numberOf, objectOf } from "./messages.js";
+import { createTimer, none } from "./platform.js";
+import { passes, RETRY_MS, refusalOf } from "./refusal.js";
 import type { SavedInput } from "./store.js";
 import { utf8Length } from "./texts.js";
-import type { Answered } from "./uplink.js";
 
 /** Sent and not settled. */
 const WINDOW = 16;
-/** After a refusal that passes, when it does not say how long it takes. */
-const RETRY_MS = 500;
 const DEFAULT_LIMIT_BYTES = 64 * 1024;
 
 interface Entry {
@@ -28,225 +26,171 @@ interface Entry {
   reject(error: RelayError): void;
 }
 
-export interface InputSink {
-  /** Hand it to the connection; false when there is none. Its answer comes by `accepted`, `refused` or `answered`. */
-  send(seq: number, payload: JsonObject, answered: Answered): boolean;
-  /** Else one at a time: its answer is waited for. */
-  isDuplex(): boolean;
-  keep(inputs: readonly SavedInput[]): Promise<void>;
-  status(event: InputEvent): void;
-}
-
-export class InputQueue {
-  private _entries: Entry[] = [];
-  private _bytes = 0;
-  private _limitBytes = DEFAULT_LIMIT_BYTES;
+/** `send` hands one to the connection, and says whether there is one. Its answer comes by `settle`. */
+export function createInputQueue(core: Core, send: (input: JsonObject) => boolean) {
+  const { platform, settings, emitter } = core;
+  let _entries: Entry[] = [];
+  let _limitBytes = DEFAULT_LIMIT_BYTES;
   /** What the gateway accepted last; null before the first welcome. */
-  private _accepted: number | null = null;
-  private _isOnline = false;
-  private _isPumping = false;
-  private _isAsked = false;
-  private _cancelPause: (() => void) | null = null;
-  private _closed: RelayError | null = null;
+  let _accepted: number | null = null;
+  let _isRestored = false;
+  let _isOnline = false;
+  let _isPumping = false;
+  let _isAsked = false;
+  let _isPaused = false;
+  const _pause = createTimer(platform);
+  let _closed: RelayError | null = null;
+  return {
+    get length(): number {
+      return _entries.length;
+    },
 
-  constructor(
-    private readonly _platform: Platform,
-    private readonly _maxItems: number,
-    private readonly _maxBytes: number,
-    private readonly _sink: InputSink,
-  ) {}
+    /** From an earlier life of this page: sent again under the same numbers. Before it, nothing is kept or sent. */
+    restore(inputs: readonly SavedInput[]): void {
+      _entries = [...inputs.map(entryOf), ..._entries];
+      _isRestored = true;
+      void _pump();
+    },
 
-  get length(): number {
-    return this._entries.length;
-  }
+    /** Settles when the gateway has it for good, or never will. Throws when it cannot wait here. */
+    add(payload: JsonObject): Promise<JsonObject> {
+      const entry = entryOf({ seq: null, payload });
+      const { bytes } = entry;
+      if (_closed) throw _closed;
+      if (bytes > _limitBytes) throw new TooLargeError(`${bytes} bytes, at most ${_limitBytes}`);
+      const waiting = _entries.reduce((sum, other) => sum + other.bytes, bytes);
+      if (_entries.length >= settings.queueItems || waiting > settings.queueBytes)
+        throw new QueueFullError("too many wait");
+      return new Promise((resolve, reject) => {
+        _entries.push(Object.assign(entry, { resolve, reject }));
+        _tell(entry, "queued");
+        void _pump();
+      });
+    },
 
-  /** From an earlier life of this page: sent again under the same numbers. */
-  restore(inputs: readonly SavedInput[]): void {
-    const restored = inputs.map(({ seq, payload }) => entryOf(payload, seq));
-    this._entries = [...restored, ...this._entries];
-    this._bytes += restored.reduce((sum, entry) => sum + entry.bytes, 0);
-  }
+    /** A connection is live. Whatever is not settled is sent again. */
+    welcome(inputSeq: number | null, limitBytes: number | null): void {
+      if (inputSeq !== null) _accepted = Math.max(inputSeq, 0);
+      _limitBytes = limitBytes ?? _limitBytes;
+      _isOnline = true;
+      _sendAgain(_entries);
+    },
 
-  /** Settles when the gateway has it for good, or never will. */
-  add(payload: JsonObject): Promise<JsonObject> {
-    const entry = entryOf(payload);
-    const problem = this._problemOf(entry);
-    if (problem !== null) return Promise.reject(problem);
-    const promise = new Promise<JsonObject>((resolve, reject) => Object.assign(entry, { resolve, reject }));
-    promise.catch(none); // who does not wait for it learns of a failure by the event
-    this._entries.push(entry);
-    this._bytes += entry.bytes;
-    this._tell(entry, "queued");
-    void this._pump();
-    return promise;
-  }
+    lost(): void {
+      _isOnline = false;
+    },
 
-  /** A connection is live. Whatever is not settled is sent again. */
-  welcome(inputSeq: number | null, limitBytes: number | null): void {
-    if (inputSeq !== null) this._accepted = Math.max(inputSeq, 0);
-    if (limitBytes !== null) this._limitBytes = limitBytes;
-    this._isOnline = true;
-    for (const entry of this._entries) entry.isSent = false;
-    this._unpause();
-    void this._pump();
-  }
+    /** The gateway's answer about an input. */
+    settle(payload: JsonObject, isAccepted: boolean): void {
+      const details = objectOf(payload.details);
+      const seq = numberOf(payload.seq) ?? numberOf(details.seq) ?? 0;
+      const expected = numberOf(payload.expected) ?? numberOf(details.expected);
+      const entry = _find(seq);
+      if (!entry) return;
+      if (isAccepted) {
+        _accepted = Math.max(_accepted ?? 0, seq);
+        _remove(entry, "accepted");
+        entry.resolve(payload);
+        void _pump();
+      } else if (payload.code === "expected") {
+        const next = _find(expected ?? 1);
+        if (!next) _renumber(expected ?? 1);
+        else if (!_isPaused) _sendAgain(_entries.slice(_entries.indexOf(next)), RETRY_MS / 2);
+      } else if (passes(payload)) {
+        _sendAgain(_entries.slice(_entries.indexOf(entry)), numberOf(payload.after_ms) ?? RETRY_MS);
+      } else {
+        _fail(entry, refusalOf(payload), payload.code === "conflict" ? (expected ?? seq + 1) : seq);
+      }
+    },
 
-  lost(): void {
-    this._isOnline = false;
-  }
+    /** The connection was closed for a message that was too big: the biggest of those that were sent. */
+    tooBig(): void {
+      const [entry] = _entries.filter(({ isSent }) => isSent).sort((a, b) => b.bytes - a.bytes);
+      if (entry) _fail(entry, new TooLargeError("closed for its size"), entry.seq ?? 1);
+    },
 
-  accepted(payload: JsonObject): void {
-    const seq = numberOf(payload.seq);
-    const entry = this._entries.find((known) => known.seq === seq);
-    if (entry === undefined || seq === null) return;
-    this._accepted = Math.max(this._accepted ?? 0, seq);
-    this._remove(entry, "accepted");
-    entry.resolve(payload);
-    void this._pump();
-  }
+    /** What waits stays in the store, and is sent when the session is opened again from there. */
+    close(error: RelayError): void {
+      _closed = error;
+      _pause.stop();
+      for (const entry of _entries) entry.reject(error);
+    },
+  };
 
-  /** The gateway's `error` about an input. */
-  refused(payload: JsonObject): void {
-    const seq = numberOf(payload.seq) ?? numberOf(objectOf(payload.details).seq);
-    const entry = this._entries.find((known) => known.seq === seq);
-    if (entry === undefined) return;
-    const code = textOf(payload.code);
-    const expected = numberOf(payload.expected) ?? numberOf(objectOf(payload.details).expected);
-    if (code === "expected") return this._goOnFrom(expected ?? 1);
-    if (payload.retryable === true || code === "fenced") {
-      return this._sendAgainFrom(entry, numberOf(payload.after_ms) ?? RETRY_MS);
-    }
-    if (code === "conflict") {
-      this._fail(entry, new ConflictError(textOf(payload.message)));
-      this._renumber(expected ?? (seq ?? 0) + 1);
-    } else {
-      this._fail(entry, refusalOf(code, textOf(payload.message) || code));
-      this._renumber(entry.seq ?? 1);
-    }
-  }
-
-  /** Over HTTP. No answer: the same again. */
-  private _answered(seq: number, answer: JsonObject | null, isAccepted: boolean, afterMs: number | null): void {
-    const told = answer ?? { retryable: true, after_ms: afterMs ?? RETRY_MS };
-    if (isAccepted) this.accepted({ ...told, seq });
-    else this.refused({ ...told, seq });
-  }
-
-  /** The connection was closed for a message that was too big: the biggest of those that were sent. False: none was. */
-  tooBig(): boolean {
-    const sent = this._entries.filter((entry) => entry.isSent).sort((a, b) => b.bytes - a.bytes);
-    const entry = sent[0];
-    if (entry === undefined) return false;
-    this._fail(entry, new TooLargeError("closed for its size"));
-    this._renumber(entry.seq ?? 1);
-    return true;
-  }
-
-  /** What waits stays in the store, and is sent when the session is opened again from there. */
-  close(error: RelayError): void {
-    this._closed = error;
-    this._unpause();
-    for (const entry of this._entries) {
-      entry.reject(error);
-    }
-  }
-
-  private _problemOf(entry: Entry): RelayError | null {
-    if (this._closed !== null) return this._closed;
-    if (entry.bytes > this._limitBytes) {
-      return new TooLargeError(`${entry.bytes} bytes, at most ${this._limitBytes} are allowed`);
-    }
-    if (this._entries.length >= this._maxItems || this._bytes + entry.bytes > this._maxBytes) {
-      return new QueueFullError("too many wait");
-    }
-    return null;
+  function _find(seq: number): Entry | undefined {
+    return _entries.find((entry) => entry.seq === seq);
   }
 
   /** Number, keep, send: one after the other, as far as the window goes. */
-  private async _pump(): Promise<void> {
-    this._isAsked = true;
-    if (this._isPumping) return;
-    this._isPumping = true;
-    while (this._isAsked && this._closed === null) {
-      this._isAsked = false;
-      this._number();
-      await this._sink.keep(this._entries.map(({ seq, payload }) => ({ seq, payload })));
-      this._sendDue();
+  async function _pump(): Promise<void> {
+    _isAsked = true;
+    if (_isPumping || !_isRestored) return;
+    _isPumping = true;
+    while (_isAsked && !_closed) {
+      _isAsked = false;
+      _number();
+      await core.keeper.keepInputs(_entries.map(({ seq, payload }) => ({ seq, payload })));
+      _sendDue();
     }
-    this._isPumping = false;
+    _isPumping = false;
   }
 
-  private _number(): void {
-    if (this._accepted === null) return;
-    let next = this._accepted + 1;
-    for (const entry of this._entries) {
-      entry.seq ??= next;
-      next = Math.max(next, entry.seq + 1);
+  function _number(): void {
+    if (_accepted === null) return;
+    let last = _accepted;
+    for (const entry of _entries) {
+      entry.seq ??= last + 1;
+      last = Math.max(last, entry.seq);
     }
   }
 
-  private _sendDue(): void {
-    if (!this._isOnline || this._closed !== null || this._cancelPause !== null) return;
-    for (const entry of this._entries.slice(0, this._sink.isDuplex() ? WINDOW : 1)) {
-      if (entry.isSent || entry.seq === null) continue;
-      if (!this._sink.send(entry.seq, entry.payload, this._answered.bind(this, entry.seq))) return;
+  function _sendDue(): void {
+    if (!_isOnline || _closed || _isPaused) return;
+    // Where each has an answer of its own, that is waited for.
+    for (const entry of _entries.slice(0, core.conductor.current?.isDuplex ? WINDOW : 1)) {
+      const { seq, payload, isSent } = entry;
+      if (isSent || seq === null) continue;
+      if (!send({ seq, payload })) return;
       entry.isSent = true;
-      this._tell(entry, "sent");
+      _tell(entry, "sent");
     }
   }
 
-  private _sendAgainFrom(entry: Entry, afterMs: number): void {
-    for (const later of this._entries.slice(this._entries.indexOf(entry))) later.isSent = false;
-    this._unpause();
-    this._cancelPause = this._platform.after(afterMs, () => {
-      this._cancelPause = null;
-      void this._pump();
-    });
-  }
-
-  /** The gateway says which number comes next: one of ours is sent again, else all get new ones. */
-  private _goOnFrom(expected: number): void {
-    const entry = this._entries.find((known) => known.seq === expected);
-    if (entry !== undefined) {
-      if (this._cancelPause === null) this._sendAgainFrom(entry, RETRY_MS / 2);
-      return;
-    }
-    this._renumber(expected);
+  /** After so many ms; nothing is sent before. */
+  function _sendAgain(entries: readonly Entry[], afterMs = 0): void {
+    for (const entry of entries) entry.isSent = false;
+    _pause.stop();
+    _isPaused = afterMs > 0;
+    if (_isPaused) _pause.start(afterMs, () => _sendAgain([]));
+    else void _pump();
   }
 
   /** None of those that are left was accepted: contiguous numbers make sure of it. */
-  private _renumber(from: number): void {
-    this._accepted = from - 1;
-    for (const entry of this._entries) {
-      entry.seq = null;
-      entry.isSent = false;
-    }
-    void this._pump();
+  function _renumber(from: number): void {
+    _accepted = from - 1;
+    for (const entry of _entries) Object.assign(entry, { seq: null, isSent: false });
+    void _pump();
   }
 
-  private _fail(entry: Entry, error: RelayError): void {
-    this._remove(entry, "failed");
+  /** For good. Those behind it are numbered anew, from `from`. */
+  function _fail(entry: Entry, error: RelayError, from: number): void {
+    _remove(entry, "failed");
     entry.reject(error);
+    _renumber(from);
   }
 
-  private _remove(entry: Entry, status: "accepted" | "failed"): void {
-    this._entries.splice(this._entries.indexOf(entry), 1);
-    this._bytes -= entry.bytes;
-    this._tell(entry, status);
+  function _remove(entry: Entry, status: "accepted" | "failed"): void {
+    _entries = _entries.filter((other) => other !== entry);
+    _tell(entry, status);
   }
 
-  private _tell(entry: Entry, status: InputEvent["status"]): void {
-    this._sink.status({ seq: entry.seq, status, payload: entry.payload });
-  }
-
-  private _unpause(): void {
-    this._cancelPause?.();
-    this._cancelPause = null;
+  function _tell({ seq, payload }: Entry, status: InputEvent["status"]): void {
+    emitter.emit("input", { seq, status, payload });
   }
 }
 
-const none = (): void => undefined;
+export type InputQueue = ReturnType<typeof createInputQueue>;
 
-function entryOf(payload: JsonObject, seq: number | null = null): Entry {
+function entryOf({ seq, payload }: SavedInput): Entry {
   return { seq, payload, bytes: utf8Length(JSON.stringify(payload)), isSent: false, resolve: none, reject: none };
 }

@@ -2,62 +2,57 @@
  * Which way to the gateway is tried: WebSocket, then SSE, then long poll; down by transport failures only. Pure.
  */
 
+import type { Surroundings } from "./core.js";
 import { CHANNELS, type ChannelName } from "./states.js";
 
 const SPREAD = 0.25;
 
-export class Ladder {
-  private _rung: number;
-  private _failures = 0;
-  private _target = 0;
+export function createLadder({ platform, settings }: Surroundings) {
+  const { channel, timing } = settings;
+  const _isFree = channel === "auto";
+  let _rung = _isFree ? 0 : CHANNELS.indexOf(channel);
+  let _failures = 0;
+  let _target = 0;
+  const self = {
+    get channel(): ChannelName {
+      return CHANNELS[_rung] ?? "websocket";
+    },
 
-  constructor(
-    private readonly _choice: "auto" | ChannelName,
-    private readonly _maxFailures: number,
-    private readonly _climbAfterMs: number,
-    private readonly _random: () => number,
-  ) {
-    this._rung = _choice === "auto" ? 0 : CHANNELS.indexOf(_choice);
-  }
+    /** What a climb tries: the best one, then those below it; null at the top, or where the application has chosen. */
+    get target(): ChannelName | null {
+      return (_isFree && _rung > 0 && CHANNELS[_target]) || null;
+    },
 
-  get channel(): ChannelName {
-    return CHANNELS[this._rung] ?? "websocket";
-  }
+    /** A climb failed: when to try the next rung, or all again. */
+    missed(): number {
+      _target = (_target + 1) % Math.max(1, _rung);
+      return _target > 0 ? 0 : self.climbDelayMs();
+    },
 
-  /** What a climb tries: the best one, then those below it; null at the top, or where the application has chosen. */
-  get target(): ChannelName | null {
-    return this._choice === "auto" && this._rung > 0 ? (CHANNELS[this._target] ?? null) : null;
-  }
+    /** The transport failed although somebody is there: where nobody answers at all, nothing is known about the rungs. */
+    failed(): void {
+      _failures += 1;
+      if (!_isFree || _failures < timing.ladderFailures) return;
+      _failures = 0;
+      _rung = (_rung + 1) % CHANNELS.length; // nothing works here: begin anew
+    },
 
-  /** A climb failed: when to try the next rung, or all again. */
-  missed(): number {
-    this._target = (this._target + 1) % Math.max(1, this._rung);
-    return this._target > 0 ? 0 : this.climbDelayMs();
-  }
+    /** The connection was heard: failures are no longer in a row. */
+    proved(): void {
+      _failures = 0;
+    },
 
-  /** The transport failed although somebody is there: where nobody answers at all, nothing is known about the rungs. */
-  failed(): void {
-    this._failures += 1;
-    if (this._choice !== "auto" || this._failures < this._maxFailures) return;
-    this._failures = 0;
-    this._rung = (this._rung + 1) % CHANNELS.length; // nothing works here: begin anew
-  }
+    /** By make before break: this one is live now. */
+    moveTo(name: ChannelName): void {
+      _target = 0;
+      _rung = CHANNELS.indexOf(name);
+      _failures = 0;
+    },
 
-  /** The connection was heard: failures are no longer in a row. */
-  proved(): void {
-    this._failures = 0;
-  }
-
-  /** By make before break: this one is live now. */
-  moveTo(channel: ChannelName): void {
-    this._target = 0;
-    this._rung = CHANNELS.indexOf(channel);
-    this._failures = 0;
-  }
-
-  /** When to climb, counted from now; Infinity when there is nowhere to. */
-  climbDelayMs(): number {
-    if (this.target === null) return Infinity;
-    return this._climbAfterMs * (1 - SPREAD + 2 * SPREAD * this._random());
-  }
+    /** When to climb, counted from now; Infinity when there is nowhere to. */
+    climbDelayMs(): number {
+      return self.target ? timing.climbAfter * (1 - SPREAD + 2 * SPREAD * platform.random()) : Infinity;
+    },
+  };
+  return self;
 }

@@ -38,9 +38,9 @@ export interface Message {
 /** What came is no envelope of ours: the connection is not with a gateway. */
 export class BadFrame extends Error {}
 
-const NO_ENVELOPE = "a frame that is no envelope";
+const NO_ENVELOPE = "no envelope";
 
-const isObject = (value: unknown): value is JsonObject =>
+export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 export function objectOf(value: unknown): JsonObject {
@@ -57,22 +57,21 @@ export function numberOf(value: unknown): number | null {
 
 /** Throws BadFrame, and ProtocolError for an integer that a double cannot hold. Unknown kinds and fields pass. */
 export function readFrame(envelope: unknown): Frame {
-  if (!isObject(envelope) || !isObject(envelope.payload) || typeof envelope.type !== "string") {
+  const { type, seq: told, first_seq, timestamp, payload: content } = objectOf(envelope);
+  const payload = objectOf(content);
+  const { kind, run, at } = payload;
+  const isControl = type === "control";
+  const seq = integer(told, "seq");
+  integer(at, "at");
+  if (typeof type !== "string" || typeof kind !== "string" || (!isControl && seq === null))
     throw new BadFrame(NO_ENVELOPE);
-  }
-  const payload = envelope.payload;
-  if (typeof payload.kind !== "string") throw new BadFrame(NO_ENVELOPE);
-  const isControl = envelope.type === "control";
-  const seq = integer(envelope.seq, "seq");
-  integer(payload.at, "at");
-  if (!isControl && seq === null) throw new BadFrame(NO_ENVELOPE);
   return {
     isControl,
-    kind: payload.kind,
+    kind,
     seq,
-    firstSeq: integer(envelope.first_seq, "first_seq") ?? seq,
-    timestamp: integer(envelope.timestamp, "timestamp") ?? 0,
-    run: typeof payload.run === "string" ? payload.run : null,
+    firstSeq: integer(first_seq, "first_seq") ?? seq,
+    timestamp: integer(timestamp, "timestamp") ?? 0,
+    run: typeof run === "string" ? run : null,
     payload,
   };
 }

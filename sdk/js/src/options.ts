@@ -3,7 +3,7 @@
 import { parseCursor } from "./cursor.js";
 import { RelayError } from "./errors.js";
 import type { FetchLike, Platform, SocketConstructor } from "./platform.js";
-import type { ChannelName } from "./states.js";
+import { CHANNELS, type ChannelName } from "./states.js";
 import type { CursorStore } from "./store.js";
 
 /** Fetches credentials; called for every attempt. A call that fails is trouble that passes. */
@@ -102,7 +102,7 @@ export interface Settings {
   readonly timing: Timing;
 }
 
-const DEFAULTS = {
+const DEFAULTS: Omit<Settings, "urls" | "timing"> = {
   session: "",
   from: "live",
   channel: "auto",
@@ -113,7 +113,7 @@ const DEFAULTS = {
   queueItems: 64,
   queueBytes: 1024 * 1024,
   segments: "auto",
-} as const;
+};
 
 /** Throws RelayError `bad_options` for what can never work. */
 export function readOptions(options: ConnectOptions): Settings {
@@ -121,18 +121,16 @@ export function readOptions(options: ConnectOptions): Settings {
   if (urls.length === 0) throw bad(URL_FORM);
   if (!options.session) throw bad("session is missing");
   if (options.cursor) parseCursor(options.cursor);
-  const heartbeat = options.heartbeat ?? null;
-  if (heartbeat !== null && !(heartbeat >= 5_000 && heartbeat <= 25_000)) {
-    throw bad("heartbeat: 5000 to 25000");
-  }
-  if (!["auto", "websocket", "sse", "poll"].includes(options.channel ?? "auto"))
-    throw bad("channel: auto, websocket, sse or poll");
   const { timing, token: _, ...given } = options; // nothing that may be printed holds a token
-  return { ...DEFAULTS, ...withoutHoles(given), urls, timing: { ...DEFAULT_TIMING, ...timing } };
+  const settings = { ...DEFAULTS, ...withoutHoles(given), urls, timing: { ...DEFAULT_TIMING, ...timing } };
+  const { heartbeat, channel } = settings;
+  if (heartbeat !== null && !(heartbeat >= 5_000 && heartbeat <= 25_000)) throw bad("heartbeat: 5000 to 25000");
+  if (channel !== "auto" && !CHANNELS.includes(channel)) throw bad("channel: auto, websocket, sse or poll");
+  return settings;
 }
 
 /** `undefined` and null are the same as not given. */
-const withoutHoles = (options: object): object =>
+const withoutHoles = (options: object): Partial<Settings> =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value != null));
 
 const URL_FORM = "url: like https://relay.example.com";

@@ -1,7 +1,7 @@
 /** What an application says, made fit for the wire. */
 
 import { RefusedError } from "./errors.js";
-import type { JsonObject } from "./messages.js";
+import { isObject, type JsonObject } from "./messages.js";
 
 /** Escapes of JSON; the first group is half of a character without the other half. */
 const ESCAPES = /\\(?:(ud[89a-f][0-9a-f]{2})|.)/g;
@@ -15,7 +15,7 @@ export function asJson(value: JsonObject): JsonObject {
   try {
     const text = JSON.stringify(value).replace(ESCAPES, (all, half) => (half ? "\ufffd" : all));
     const copy: unknown = JSON.parse(text);
-    if (typeof copy === "object" && copy !== null && !Array.isArray(copy)) return copy as JsonObject;
+    if (isObject(copy)) return copy;
   } catch {} // a bigint, a circle, nothing at all
   throw new RefusedError("bad_request", 'not a JSON object, like {text: "Hello"}');
 }

@@ -1,5 +1,8 @@
 /** The one seam to the environment: clock, timers, network, page. Tests bring their own with virtual time. */
 
+import { sha256 } from "./digests.js";
+import { hex } from "./hex.js";
+
 /** As much of a WebSocket as is used; `ws` for Node 20 has it too. */
 export interface SocketLike {
   readonly readyState: number;
@@ -14,14 +17,6 @@ export interface SocketLike {
   terminate?(): void;
 }
 export type SocketConstructor = new (url: string, protocols: string[]) => SocketLike;
-
-/** As much of an EventSource as is used. */
-export interface EventSourceLike {
-  onerror: ((event: never) => void) | null;
-  addEventListener(name: string, listener: (event: { data: string }) => void): void;
-  close(): void;
-}
-export type EventSourceConstructor = new (url: string) => EventSourceLike;
 
 export type FetchLike = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -41,8 +36,6 @@ export interface Platform {
   sha256(data: Uint8Array): Promise<string>;
   readonly WebSocket: SocketConstructor | null;
   readonly fetch: FetchLike | null;
-  /** Where fetch cannot stream; else absent. */
-  readonly EventSource?: EventSourceConstructor | null;
   isOnline(): boolean;
   /** Returns how to stop listening. */
   onPage(listener: (event: PageEvent) => void): () => void;
@@ -50,13 +43,12 @@ export interface Platform {
   lock(name: string): Promise<(() => void) | null>;
 }
 
+type Listen = (name: string, fn: (event: { type: string; persisted?: boolean }) => void) => void;
 type Scope = {
   WebSocket?: SocketConstructor;
   fetch?: FetchLike;
-  EventSource?: EventSourceConstructor;
-  ReadableStream?: unknown;
-  addEventListener?: (name: string, fn: (event: { persisted?: boolean }) => void) => void;
-  removeEventListener?: (name: string, fn: (event: { persisted?: boolean }) => void) => void;
+  addEventListener?: Listen;
+  removeEventListener?: Listen;
   document?: Document;
   navigator?: { onLine?: boolean; locks?: LockManager };
 };
@@ -65,7 +57,7 @@ export function defaultPlatform(): Platform {
   const scope = globalThis as unknown as Scope;
   return {
     now: () => performance.now(),
-    wallNow: () => Date.now(),
+    wallNow: Date.now,
     after: (ms, fn) => {
       const timer = setTimeout(fn, ms);
       return () => clearTimeout(timer);
@@ -73,17 +65,18 @@ export function defaultPlatform(): Platform {
     random: Math.random,
     randomHex: (bytes) => hex(crypto.getRandomValues(new Uint8Array(bytes))),
     sha256: async (data) => {
-      // Only pages that are no secure context load it.
-      if (!crypto.subtle) return (await import("./digests.js")).sha256(data);
+      if (!crypto.subtle) return sha256(data); // a page that is no secure context
       return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", data as BufferSource)));
     },
     WebSocket: scope.WebSocket ?? null,
-    EventSource: scope.ReadableStream ? null : (scope.EventSource ?? null),
     fetch: scope.fetch ? (url, init) => fetch(url, init) : null,
     isOnline: () => scope.navigator?.onLine !== false,
     onPage: (listener) => listenToPage(scope, listener),
-    lock: async (name) =>
-      scope.navigator?.locks ? webLock(scope.navigator.locks, name).catch(() => none) : ownLock(name),
+    // A page that may not use locks (an opaque origin) has no duplicate to fear either.
+    lock: async (name) => {
+      const locks = scope.navigator?.locks;
+      return locks ? webLock(locks, name).catch(() => none) : ownLock(name);
+    },
   };
 }
 
@@ -96,34 +89,77 @@ function ownLock(name: string): (() => void) | null {
   return () => taken.delete(name);
 }
 
+/** Of the window or worker. `pageshow` without `persisted` is the page's first one. */
+const EVENTS: Readonly<Record<string, PageEvent>> = {
+  online: "online",
+  offline: "offline",
+  pageshow: "restored",
+  pagehide: "leaving",
+};
+
 function listenToPage(scope: Scope, listener: (event: PageEvent) => void): () => void {
   const { document } = scope;
   const onVisibility = () => listener(document?.visibilityState === "hidden" ? "hidden" : "visible");
-  const handlers: Record<string, (event: { persisted?: boolean }) => void> = {
-    online: () => listener("online"),
-    offline: () => listener("offline"),
-    pageshow: (event) => event.persisted && listener("restored"),
-    pagehide: () => listener("leaving"),
+  const onEvent: Parameters<Listen>[1] = ({ type, persisted }) => {
+    const event = EVENTS[type];
+    if (event && (persisted || event !== "restored")) listener(event);
   };
-  document?.addEventListener("visibilitychange", onVisibility);
-  for (const [name, handler] of Object.entries(handlers)) scope.addEventListener?.(name, handler);
-  return () => {
-    document?.removeEventListener("visibilitychange", onVisibility);
-    for (const [name, handler] of Object.entries(handlers)) scope.removeEventListener?.(name, handler);
+  const each = (does: "addEventListener" | "removeEventListener") => {
+    document?.[does]("visibilitychange", onVisibility);
+    for (const name in EVENTS) scope[does]?.(name, onEvent);
   };
+  each("addEventListener");
+  return () => each("removeEventListener");
 }
 
-async function webLock(locks: LockManager, name: string): Promise<(() => void) | null> {
-  return new Promise((resolve) => {
-    const held = locks.request(name, { ifAvailable: true }, (lock) => {
-      if (lock === null) return resolve(null);
-      return new Promise<void>((release) => resolve(release));
-    });
-    // A page that may not use locks (an opaque origin) has no duplicate to fear either.
-    held.catch(() => resolve(none));
+const webLock = (locks: LockManager, name: string): Promise<(() => void) | null> =>
+  new Promise((resolve, reject) => {
+    const hold = (lock: unknown) => lock && new Promise<void>(resolve);
+    locks.request(name, { ifAvailable: true }, hold).then(() => resolve(null), reject);
   });
+
+export const none = (): void => undefined;
+
+export const sleep = (platform: Platform, ms: number): Promise<void> =>
+  new Promise((resolve) => platform.after(ms, resolve));
+
+/** Where some wait until it is opened; who comes later waits for the next time. */
+export function createGate() {
+  let waiting: (() => void)[] = [];
+  return {
+    wait: (): Promise<void> => new Promise((resolve) => waiting.push(resolve)),
+    open(): void {
+      for (const go of waiting) go();
+      waiting = [];
+    },
+  };
 }
 
-const none = (): void => undefined;
+/** One timer: while it runs, to start it again changes nothing. */
+export function createTimer(platform: Platform) {
+  let cancel: (() => void) | null = null;
+  return {
+    start(ms: number, fn: () => void): void {
+      cancel ??= platform.after(ms, () => {
+        cancel = null;
+        fn();
+      });
+    },
+    stop(): void {
+      cancel?.();
+      cancel = null;
+    },
+  };
+}
 
-const hex = (data: Uint8Array): string => [...data].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+/** Rejects when it throws, in whatever way, or is late. Never settles in the call itself. */
+export async function inTime<T>(platform: Platform, ms: number, act: () => Promise<T>, onLate = none): Promise<T> {
+  let cancel = none;
+  const late = new Promise<never>((_, reject) => {
+    cancel = platform.after(ms, () => {
+      onLate();
+      reject(new Error("late"));
+    });
+  });
+  return Promise.race([Promise.resolve().then(act), late]).finally(cancel);
+}

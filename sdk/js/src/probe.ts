@@ -3,7 +3,9 @@
  * declares death from a late timer alone (hidden tabs, sleep): after one it asks first.
  */
 
-import type { Platform } from "./platform.js";
+import type { Core } from "./core.js";
+import { control } from "./messages.js";
+import { none } from "./platform.js";
 
 /** A timer that is so late says more about us than about the server. */
 const LATE_MS = 1_000;
@@ -16,151 +18,127 @@ const SAMPLE_BAD_MS = 2_500;
 /** SSE: the server sends a comment at least so often. */
 const COMMENT_MS = 15_000;
 
-export interface PulseSink {
-  /** False when it could not be sent. */
-  ping(): boolean;
+/** Whose life it is. */
+export interface Pulsed {
+  /** It can be asked. */
+  readonly isDuplex: boolean;
+  send(text: string): boolean;
   dead(): void;
-  rtt(ms: number): void;
 }
 
-export interface PulseTiming {
-  readonly heartbeatMs: number;
-  readonly keepAliveMs: number | null;
-  readonly probeTimeoutMs: number;
-  readonly runQuietMs: number;
-}
+const PING = control({ kind: "ping" });
 
 /** Of one connection, from its welcome on. One timer. */
-export class Pulse {
-  /** It is us who do not read. */
-  isHeld = false;
-  private _isSampledOften = false;
-  private _isStreaming = false;
-  private _heardAt: number;
-  private _sentAt: number;
-  private _askedAt: number | null = null;
-  private _lastAskedAt: number;
-  private _asked = 0;
-  private _cancelTimer: () => void = () => undefined;
-  private _isStopped = false;
+export function createPulse({ platform, settings, quality }: Core, connection: Pulsed, heartbeatMs: number) {
+  const { now, wallNow } = platform;
+  const { keepAlive, timing } = settings;
+  const { probeTimeout, runQuiet } = timing;
+  /** So long may a server be silent that cannot be asked. */
+  const _silenceMs = Math.max(COMMENT_MS, heartbeatMs) + 2 * probeTimeout;
+  let _isSampledOften = false;
+  let _isStreaming = false;
+  let _heardAt = now();
+  let _sentAt = _heardAt;
+  let _lastAskedAt = _heardAt;
+  let _askedAt: number | null = null;
+  let _asked = 0;
+  let _cancelTimer = none;
+  let _isStopped = false;
+  const self = {
+    /** It is us who do not read. */
+    isHeld: false,
 
-  constructor(
-    private readonly _platform: Platform,
-    private readonly _isDuplex: boolean,
-    private readonly _timing: PulseTiming,
-    private readonly _sink: PulseSink,
-  ) {
-    this._heardAt = this._sentAt = this._lastAskedAt = _platform.now();
-    this._schedule();
-  }
+    get silentMs(): number {
+      return now() - _heardAt;
+    },
 
-  get silentMs(): number {
-    return this._platform.now() - this._heardAt;
-  }
+    heard(): void {
+      _heardAt = now();
+      _asked = 0;
+    },
 
-  heard(): void {
-    this._heardAt = this._platform.now();
-    this._asked = 0;
-  }
+    sent(): void {
+      _sentAt = now();
+    },
 
-  sent(): void {
-    this._sentAt = this._platform.now();
-  }
+    pong(): void {
+      if (_askedAt === null) return;
+      quality.sample(now() - _askedAt);
+      _askedAt = null;
+      _schedule();
+    },
 
-  pong(): void {
-    if (this._askedAt === null) return;
-    const askedAt = this._askedAt;
-    this._askedAt = null;
-    this._sink.rtt(this._platform.now() - askedAt);
-    this._schedule();
-  }
+    sampleOften(isOften: boolean): void {
+      if (isOften === _isSampledOften) return;
+      _isSampledOften = isOften;
+      _schedule();
+    },
 
-  sampleOften(isOften: boolean): void {
-    if (isOften === this._isSampledOften) return;
-    this._isSampledOften = isOften;
-    this._schedule();
-  }
+    /** In the middle of a run silence is suspicious sooner. */
+    streaming(isStreaming: boolean): void {
+      if (isStreaming === _isStreaming) return;
+      _isStreaming = isStreaming;
+      _schedule();
+    },
 
-  /** In the middle of a run silence is suspicious sooner. */
-  streaming(isStreaming: boolean): void {
-    if (isStreaming === this._isStreaming) return;
-    this._isStreaming = isStreaming;
-    this._schedule();
-  }
+    /** Ask now. */
+    probe(): void {
+      if (_isStopped) return;
+      _askedAt = _lastAskedAt = _sentAt = now();
+      _asked += 1;
+      connection.send(PING);
+      _schedule();
+    },
 
-  /** Ask now. */
-  probe(): void {
-    if (this._isDuplex && !this._isStopped) this._ask();
-  }
+    stop(): void {
+      _isStopped = true;
+      _cancelTimer();
+    },
+  };
+  _schedule();
+  return self;
 
-  stop(): void {
-    this._isStopped = true;
-    this._cancelTimer();
-  }
-
-  private _ask(): void {
-    this._askedAt = this._lastAskedAt = this._sentAt = this._platform.now();
-    this._asked += 1;
-    this._sink.ping();
-    this._schedule();
-  }
-
-  private _schedule(): void {
-    this._cancelTimer();
-    if (this._isStopped) return;
-    const due = this._due();
-    const ms = Math.max(10, due - this._platform.now());
-    const wallDue = this._platform.wallNow() + ms;
-    this._cancelTimer = this._platform.after(ms, () => {
-      const lateMs = Math.max(this._platform.now() - due, this._platform.wallNow() - wallDue);
-      this._check(lateMs > LATE_MS);
-      this._schedule();
+  function _schedule(): void {
+    _cancelTimer();
+    if (_isStopped) return;
+    const due = _due();
+    const ms = Math.max(10, due - now());
+    const wallDue = wallNow() + ms;
+    _cancelTimer = platform.after(ms, () => {
+      _check(Math.max(now() - due, wallNow() - wallDue) > LATE_MS);
+      _schedule();
     });
   }
 
-  private _due(): number {
-    const { probeTimeoutMs, heartbeatMs, keepAliveMs, runQuietMs } = this._timing;
-    if (!this._isDuplex) return this._heardAt + this._silenceMs;
-    if (this._askedAt !== null) return this._askedAt + probeTimeoutMs;
-    let due = this._heardAt + (this._isStreaming ? Math.min(runQuietMs, heartbeatMs) : heartbeatMs);
-    if (keepAliveMs !== null) due = Math.min(due, this._sentAt + keepAliveMs);
-    if (this._heardAt > this._lastAskedAt) due = Math.min(due, this._lastAskedAt + this._sampleMs);
-    return due;
+  function _due(): number {
+    if (!connection.isDuplex) return _heardAt + _silenceMs;
+    if (_askedAt !== null) return _askedAt + probeTimeout;
+    return Math.min(
+      _heardAt + (_isStreaming ? Math.min(runQuiet, heartbeatMs) : heartbeatMs),
+      keepAlive === null ? Infinity : _sentAt + keepAlive,
+      _heardAt > _lastAskedAt ? _lastAskedAt + (_isSampledOften ? SAMPLE_BAD_MS : SAMPLE_MS) : Infinity,
+    );
   }
 
-  private get _sampleMs(): number {
-    return this._isSampledOften ? SAMPLE_BAD_MS : SAMPLE_MS;
-  }
-
-  private get _silenceMs(): number {
-    return Math.max(COMMENT_MS, this._timing.heartbeatMs) + 2 * this._timing.probeTimeoutMs;
-  }
-
-  private _check(isLate: boolean): void {
-    const now = this._platform.now();
-    if (!this._isDuplex) {
-      if (this.isHeld) this.heard();
-      if (now - this._heardAt < this._silenceMs) return;
-      if (isLate && this._asked++ < MAX_ASKED) this._heardAt = now - this._silenceMs + this._timing.probeTimeoutMs;
-      else this._die();
-      return;
-    }
-    if (this._askedAt === null) {
-      if (now >= this._due()) this._ask();
-      return;
-    }
-    if (now - this._askedAt < this._timing.probeTimeoutMs) return;
-    if (this._heardAt > this._askedAt) {
-      this._askedAt = null; // any byte is life, though only the pong is a round trip
-    } else if (isLate && this._asked < MAX_ASKED) {
-      this._ask();
+  function _check(isLate: boolean): void {
+    if (!connection.isDuplex && self.isHeld) self.heard();
+    if (now() < _due()) return;
+    if (!connection.isDuplex) {
+      if (isLate && _asked++ < MAX_ASKED) _heardAt = now() - _silenceMs + probeTimeout;
+      else _die();
+    } else if (_askedAt === null || (isLate && _asked < MAX_ASKED && _heardAt <= _askedAt)) {
+      self.probe();
+    } else if (_heardAt > _askedAt) {
+      _askedAt = null; // any byte is life, though only the pong is a round trip
     } else {
-      this._die();
+      _die();
     }
   }
 
-  private _die(): void {
-    this.stop();
-    this._sink.dead();
+  function _die(): void {
+    self.stop();
+    connection.dead();
   }
 }
+
+export type Pulse = ReturnType<typeof createPulse>;

@@ -1,68 +1,64 @@
-/** How good the connection is for its reader, and whether whole segments should be shown instead of tokens. Pure. */
+/**
+ * How good the connection is for its reader, and whether whole segments should be shown instead of tokens. Tells
+ * listeners when that changes, and has a poor connection measured more often.
+ */
 
+import type { Core } from "./core.js";
 import type { QualityEvent } from "./events.js";
 
 const SMOOTHING = 0.3;
 /** Above: token by token is a stutter. */
 const BAD_RTT_MS = 800;
 const FAIR_RTT_MS = 300;
-/** So long must the round trip have been good before tokens are shown again. */
+/** So long must it have been good before tokens are shown again. */
 const RECOVERY_MS = 10_000;
 const BEHIND_MS = 2_000;
 const LEAST_CHANGE = 0.1;
 
-export class Quality {
-  rtt: number | null = null;
-  isDegraded = false;
-  private _feedMs = 0;
-  private _pageMs = 0;
-  private _goodSince: number | null = null;
-  private _told: QualityEvent | null = null;
+export function createQuality(core: Pick<Core, "platform" | "conductor" | "emitter">) {
+  const { platform, emitter } = core;
+  let _rtt: number | null = null;
+  let _feedMs = 0;
+  let _pageMs = 0;
+  let _goodSince: number | null = null;
+  let _told: QualityEvent | null = null;
+  const self = {
+    isDegraded: false,
 
-  sample(rttMs: number, now: number): void {
-    this.rtt = this.rtt === null ? rttMs : this.rtt + SMOOTHING * (rttMs - this.rtt);
-    this._judge(now);
-  }
+    sample(rttMs: number): void {
+      _rtt = _rtt === null ? rttMs : _rtt + SMOOTHING * (rttMs - _rtt);
+      _judge();
+    },
 
-  /** How old the oldest message is that the application has not taken; or else that its page has not shown. */
-  behind(ms: number, now: number, isFeed = false): void {
-    if (isFeed) this._feedMs = ms;
-    else this._pageMs = ms;
-    this._judge(now);
-  }
+    /** How old the oldest message is that the application has not taken (`isFeed`); or else that its page has not shown. */
+    behind(ms: number, isFeed = false): void {
+      if (isFeed) _feedMs = ms;
+      else _pageMs = ms;
+      _judge();
+    },
 
-  private get _behindMs(): number {
-    return Math.max(this._feedMs, this._pageMs);
-  }
+    now(): QualityEvent {
+      const rtt = _rtt;
+      const [slowness, lateness] = [(rtt ?? 0) / BAD_RTT_MS, Math.max(_feedMs, _pageMs) / BEHIND_MS];
+      const isBad = slowness > 1 || lateness > 1;
+      const level = isBad ? "poor" : (rtt ?? 0) > FAIR_RTT_MS ? "fair" : "good";
+      return { score: Math.round(100 / (1 + slowness ** 2 + lateness ** 2)) / 100, level, rtt };
+    },
+  };
 
-  current(): QualityEvent {
-    const rtt = this.rtt ?? 0;
-    const isBad = rtt > BAD_RTT_MS || this._behindMs > BEHIND_MS;
-    const level = isBad ? "poor" : rtt > FAIR_RTT_MS ? "fair" : "good";
-    const badness = (rtt / BAD_RTT_MS) ** 2 + (this._behindMs / BEHIND_MS) ** 2;
-    return { score: Math.round(100 / (1 + badness)) / 100, level, rtt: this.rtt };
+  function _judge(): void {
+    const { conductor } = core;
+    const now = self.now();
+    const told = _told;
+    const isBad = now.level === "poor";
+    _goodSince = isBad ? null : (_goodSince ?? platform.now());
+    self.isDegraded = isBad || (self.isDegraded && platform.now() - (_goodSince ?? 0) < RECOVERY_MS);
+    conductor.current?.pulse?.sampleOften(self.isDegraded);
+    if (told?.level === now.level && Math.abs(told.score - now.score) < LEAST_CHANGE) return;
+    _told = now;
+    emitter.emit("quality", now);
   }
-
-  /** What is worth telling since the last time; null when nothing is. */
-  news(): QualityEvent | null {
-    const now = this.current();
-    const { _told: told } = this;
-    if (told && told.level === now.level && Math.abs(told.score - now.score) < LEAST_CHANGE) return null;
-    this._told = now;
-    return now;
-  }
-
-  private _judge(now: number): void {
-    const isBad = (this.rtt ?? 0) > BAD_RTT_MS || this._behindMs > BEHIND_MS;
-    if (isBad) {
-      this.isDegraded = true;
-      this._goodSince = null;
-    } else if (this.isDegraded) {
-      this._goodSince ??= now;
-      if (now - this._goodSince >= RECOVERY_MS) {
-        this.isDegraded = false;
-        this._goodSince = null;
-      }
-    }
-  }
+  return self;
 }
+
+export type Quality = ReturnType<typeof createQuality>;

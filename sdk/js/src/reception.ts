@@ -4,11 +4,10 @@
  * messages, and nothing else.
  */
 
+import type { Core } from "./core.js";
 import { type Cursor, formatCursor, parseCursor } from "./cursor.js";
-import type { Frame } from "./messages.js";
-import { numberOf, textOf } from "./messages.js";
-import { Place } from "./place.js";
-import type { Platform } from "./platform.js";
+import { BadFrame, type Frame, numberOf } from "./messages.js";
+import { createTimer } from "./platform.js";
 
 /** Where frames come from: a connection, or pages of history. */
 export interface Source {
@@ -25,190 +24,168 @@ export interface Sized {
   readonly bytes: number;
 }
 
-export interface ReceptionSink {
-  /** At its place; `cursor` is null when it moves nothing. */
-  put(frame: Frame, cursor: Cursor | null, bytes: number): void;
-  /** Fetch what follows `since`, and hand it to `takeHistory`. Never rejects. */
-  fetch(since: string): Promise<unknown>;
-  /** What is missing could not be fetched: connect again from the cursor. */
-  reconnect(cause: string): void;
-}
-
 /** Out of order; beyond it what is missing is fetched at once. */
 const HELD_FRAMES = 256;
 
-export class Reception {
-  readonly place = new Place();
-  private _current: Source | null = null;
-  private _held: Sized[] = [];
-  private _cancelTimer: (() => void) | null = null;
-  private _isFetching = false;
+/** `hole`: something before it is missing. `past`: it came already, or is of another stretch of the log than we are on. */
+type Offer = "next" | "past" | "hole";
+
+export function createReception(core: Core) {
+  const { platform, settings } = core;
+  let _current: Source | null = null;
+  let _held: Sized[] = [];
+  const _timer = createTimer(platform);
+  let _isFetching = false;
   /** Where we connected again for the same hole. */
-  private _askedAgainAt = "";
+  let _askedAgainAt = "";
+  const self = {
+    /** After the last message received; null before the first welcome. */
+    place: null as Cursor | null,
 
-  constructor(
-    private readonly _platform: Platform,
-    private readonly _reorderMs: number,
-    private readonly _sink: ReceptionSink,
-  ) {}
+    /** As text. */
+    get cursor(): string | null {
+      return self.place && formatCursor(self.place);
+    },
 
-  /** After the last message received; null before the first welcome. */
-  get cursor(): string | null {
-    return this.place.cursor && formatCursor(this.place.cursor);
-  }
+    /** From here on it is the one that names positions. A long poll welcomes again and again. */
+    welcome(source: Source, frame: Frame): void {
+      const start = parseCursor(frame.payload.cursor);
+      source.line = start.line;
+      source.start = start;
+      _current = source;
+      // Later on gap, forked and snapshot say what becomes of our place.
+      if (!self.place && frame.payload.resumed !== "gap") self.place = start;
+    },
 
-  get line(): string {
-    return this.place.cursor?.line ?? "";
-  }
+    take(source: Source, sized: Sized): void {
+      const { isControl, kind, payload } = sized.frame;
+      if (!isControl) return _message(source, sized);
+      const cursor = kind === "snapshot" && payload.cursor === undefined ? null : parseCursor(payload.cursor);
+      if (cursor) source.line = cursor.line;
+      if (source !== _current) return;
+      if (kind === "snapshot") source.parts.push(sized);
+      else if (cursor && kind === "gap") _gap(source, sized, cursor);
+      else if (cursor) _forked(cursor, numberOf(payload.base) ?? cursor.seq);
+      if (!cursor || kind !== "snapshot") return;
+      if (_follow(cursor)) _flush(source, cursor);
+      source.parts = [];
+      _forgetHeld();
+    },
 
-  /** From here on it is the one that names positions. A long poll welcomes again and again. */
-  welcome(source: Source, frame: Frame): void {
-    const start = parseCursor(frame.payload.cursor);
-    source.line = start.line;
-    source.start = start;
-    this._current = source;
-    // Later on gap, forked and snapshot say what becomes of our place.
-    if (this.place.cursor === null && frame.payload.resumed !== "gap") this.place.follow(frame);
-  }
+    /** A page of history for a hole. */
+    takeHistory(source: Source, sized: Sized): void {
+      const current = _current;
+      _current = source;
+      self.take(source, sized);
+      _current = current;
+    },
 
-  take(source: Source, frame: Frame, bytes: number): void {
-    if (!frame.isControl) this._message(source, { frame, bytes });
-    else if (frame.kind === "snapshot") this._snapshot(source, { frame, bytes });
-    else if (frame.kind === "gap") this._gap(source, frame, bytes);
-    else this._forked(source, frame);
-  }
-
-  /** A page of history for a hole. */
-  takeHistory(source: Source, frame: Frame, bytes: number): void {
-    const { _current: current } = this;
-    this._current = source;
-    this.take(source, frame, bytes);
-    this._current = current;
-  }
-
-  stop(): void {
-    this._cancelTimer?.();
-    this._cancelTimer = null;
-  }
+    stop: _timer.stop,
+  };
 
   // ---- messages ----------------------------------------------------------------------------------------------------
-
-  private _message(source: Source, sized: Sized): void {
-    this._flush(source, null);
-    if (source === this._current && source.line !== this.line && source.start !== null) {
-      this._moveTo(source.start); // neither gap nor fork said what became of what we had
-    }
-    const before = this.place.cursor?.seq ?? 0;
-    const offer = this.place.offer(sized.frame, source.line);
-    if (offer === "hole") return this._hold(sized);
-    if (offer !== "next") return;
-    this._deliver(sized, before);
-    this._releaseHeld();
+  function _message(source: Source, sized: Sized): void {
+    _flush(source, null);
+    // Neither gap nor fork said what became of what we had.
+    if (source === _current && source.line !== self.place?.line && source.start) _moveTo(source.start);
+    const offer = _offer(sized, source.line);
+    if (offer === "hole") _hold(sized);
+    if (offer === "next") _releaseHeld();
   }
 
-  /** `before`: our position before it; what a merged frame repeats of it is not counted again. */
-  private _deliver({ frame, bytes }: Sized, before: number): void {
-    const firstSeq = Math.max(frame.firstSeq ?? 0, before + 1);
-    this._sink.put({ ...frame, firstSeq }, this.place.cursor, bytes);
+  /** Judge a message of a connection that is on `line`, and hand it on when it is the next. */
+  function _offer({ frame, bytes }: Sized, line: string): Offer {
+    const { place } = self;
+    const { seq, firstSeq } = frame;
+    if (seq === null || firstSeq === null || place === null) throw new BadFrame("a message too early");
+    if (line !== place.line || seq <= place.seq) return "past";
+    if (firstSeq > place.seq + 1) return "hole";
+    self.place = { line, seq };
+    // What a merged frame repeats is not counted again.
+    core.feed.put({ ...frame, firstSeq: place.seq + 1 }, self.place, bytes);
+    return "next";
   }
 
   // ---- positions ---------------------------------------------------------------------------------------------------
-
-  private _snapshot(source: Source, sized: Sized): void {
-    if (source !== this._current) return;
-    source.parts.push(sized);
-    if (sized.frame.payload.cursor === undefined) return;
-    source.line = parseCursor(sized.frame.payload.cursor).line;
-    if (this.place.follow(sized.frame)) this._flush(source, this.place.cursor);
-    else source.parts = [];
-    this._forgetHeld();
+  /** False when we are there or beyond. */
+  function _follow(cursor: Cursor): boolean {
+    const { place } = self;
+    if (place?.line === cursor.line && cursor.seq <= place.seq) return false;
+    self.place = cursor;
+    return true;
   }
 
   /** Texts are rebuilt when all of them are there: what we have already is not cut by a part. */
-  private _flush(source: Source, cursor: Cursor | null): void {
-    const parts = source.parts;
+  function _flush(source: Source, cursor: Cursor | null): void {
+    const { parts } = source;
     source.parts = [];
     parts.forEach(({ frame, bytes }, i) => {
-      this._sink.put(frame, i === parts.length - 1 ? cursor : null, bytes);
+      core.feed.put(frame, i === parts.length - 1 ? cursor : null, bytes);
     });
   }
 
-  private _gap(source: Source, frame: Frame, bytes: number): void {
-    if (source !== this._current) return;
-    this._flush(source, null);
-    const cursor = parseCursor(frame.payload.cursor);
-    source.line = cursor.line;
-    if (textOf(frame.payload.reason) === "ahead") this._moveTo(cursor);
-    else if (!this.place.follow(frame)) return;
-    this._sink.put(frame, this.place.cursor, bytes);
-    this._forgetHeld();
+  function _gap(source: Source, { frame, bytes }: Sized, cursor: Cursor): void {
+    _flush(source, null);
+    if (frame.payload.reason === "ahead") self.place = cursor;
+    else if (!_follow(cursor)) return;
+    core.feed.put(frame, cursor, bytes);
+    _forgetHeld();
   }
 
   /** Up to `base` the new stretch is the old one: nothing of that is taken again. */
-  private _forked(source: Source, frame: Frame): void {
-    const cursor = parseCursor(frame.payload.cursor);
-    source.line = cursor.line;
-    const here = this.place.cursor;
-    if (source !== this._current || here?.line === cursor.line) return;
-    const base = numberOf(frame.payload.base) ?? cursor.seq;
-    const seq = here !== null && here.seq <= base ? Math.max(here.seq, cursor.seq) : cursor.seq;
-    this._moveTo({ line: cursor.line, seq });
+  function _forked({ line, seq }: Cursor, base: number): void {
+    const { place } = self;
+    if (place?.line !== line) _moveTo({ line, seq: place && place.seq <= base ? Math.max(place.seq, seq) : seq });
   }
 
-  private _moveTo(cursor: Cursor): void {
-    this.place.cursor = cursor;
-    this._forgetHeld();
+  function _moveTo(cursor: Cursor): void {
+    self.place = cursor;
+    _forgetHeld();
   }
 
   // ---- holes -------------------------------------------------------------------------------------------------------
-
-  private _hold(sized: Sized): void {
-    if (this._held.length >= HELD_FRAMES) return void this._fill();
-    this._held.push(sized);
-    this._cancelTimer ??= this._platform.after(this._reorderMs, () => {
-      this._cancelTimer = null;
-      void this._fill();
-    });
+  function _hold(sized: Sized): void {
+    if (_held.length >= HELD_FRAMES) return void _fill();
+    _held.push(sized);
+    _timer.start(settings.timing.reorder, _fill);
   }
 
-  private _releaseHeld(): void {
-    if (this._held.length === 0) return;
-    this._held.sort((a, b) => (a.frame.firstSeq ?? 0) - (b.frame.firstSeq ?? 0));
-    const waiting = this._held;
-    this._held = [];
-    for (const sized of waiting) {
-      const before = this.place.cursor?.seq ?? 0;
-      const offer = this.place.offer(sized.frame, this.line);
-      if (offer === "next") this._deliver(sized, before);
-      if (offer === "hole") this._held.push(sized);
-    }
-    if (this._held.length === 0) this.stop();
+  function _releaseHeld(): void {
+    const waiting = _held.sort((a, b) => (a.frame.firstSeq ?? 0) - (b.frame.firstSeq ?? 0));
+    _held = waiting.filter((sized) => _offer(sized, self.place?.line ?? "") === "hole");
+    if (_held.length === 0) self.stop();
   }
 
-  private _forgetHeld(): void {
-    this._held = [];
-    this.stop();
+  function _forgetHeld(): void {
+    _held = [];
+    self.stop();
   }
 
   /** Nothing filled the hole in time: fetch it, else connect again, else say that it is lost and go on. */
-  private async _fill(): Promise<void> {
-    const since = this.cursor;
-    if (this._isFetching || this._held.length === 0 || since === null) return;
-    this._isFetching = true;
-    await this._sink.fetch(since);
-    this._isFetching = false;
-    this._releaseHeld();
-    const first = this._held[0];
-    if (first === undefined) return;
-    if (this.cursor !== since) return void this._fill();
-    if (this._askedAgainAt !== since) {
-      this._askedAgainAt = since;
-      this._forgetHeld();
-      return this._sink.reconnect("a message is missing");
+  async function _fill(): Promise<void> {
+    const { conductor, recovery } = core;
+    const since = self.cursor;
+    if (_isFetching || !_held.length || !since) return;
+    _isFetching = true;
+    await recovery.missing(since);
+    _isFetching = false;
+    _releaseHeld();
+    const frame = _held[0]?.frame;
+    if (!frame || !self.place) return;
+    if (self.cursor !== since) return void _fill();
+    if (_askedAgainAt !== since) {
+      _askedAgainAt = since;
+      _forgetHeld();
+      return conductor.reconnect("a message is missing");
     }
-    const lost = this.place.skipTo((first.frame.firstSeq ?? 1) - 1);
-    const payload = { kind: "gap", ...lost, reason: "missing" };
-    this._sink.put({ ...first.frame, isControl: true, kind: "gap", run: null, payload }, this.place.cursor, 0);
-    this._releaseHeld();
+    const { line, seq } = self.place;
+    const last = (frame.firstSeq ?? 1) - 1;
+    const payload = { kind: "gap", first: seq + 1, last, reason: "missing" };
+    self.place = { line, seq: last };
+    core.feed.put({ ...frame, isControl: true, kind: "gap", run: null, payload }, self.place, 0);
+    _releaseHeld();
   }
+  return self;
 }
+
+export type Reception = ReturnType<typeof createReception>;

@@ -1,30 +1,27 @@
 /** The gateway's refusals of what we said, as errors. */
 
-import {
-  AuthError,
-  ConflictError,
-  ForbiddenError,
-  NotFoundError,
-  RefusedError,
-  type RelayError,
-  TooLargeError,
-} from "./errors.js";
+import type { RelayError } from "./errors.js";
+import { AuthError, ConflictError, ForbiddenError, NotFoundError, RefusedError, TooLargeError } from "./errors.js";
+import { type JsonObject, textOf } from "./messages.js";
 
-/** The class for a refusal by its code, as the gateway's error table has it. */
-export function refusalOf(code: string, message: string): RelayError {
-  switch (code) {
-    case "unauthenticated":
-      return new AuthError(message);
-    case "forbidden":
-      return new ForbiddenError(message);
-    case "not_found":
-    case "gone":
-      return new NotFoundError(message, code);
-    case "too_large":
-      return new TooLargeError(message);
-    case "conflict":
-      return new ConflictError(message);
-    default:
-      return new RefusedError(code, message);
-  }
+/** After a refusal that passes, when it does not say how long it takes. */
+export const RETRY_MS = 500;
+
+/** The same may be said again. `fenced`: a newer connection of ours writes. */
+export const passes = ({ retryable, code }: JsonObject): boolean => retryable === true || code === "fenced";
+
+const CLASSES: Readonly<Record<string, new (message: string, code?: string) => RelayError>> = {
+  unauthenticated: AuthError,
+  forbidden: ForbiddenError,
+  not_found: NotFoundError,
+  gone: NotFoundError,
+  too_large: TooLargeError,
+  conflict: ConflictError,
+};
+
+/** Of the class that belongs to its code, as the gateway's error table has it. */
+export function refusalOf(payload: JsonObject): RelayError {
+  const code = textOf(payload.code);
+  const message = textOf(payload.message) || code || "refused";
+  return CLASSES[code] ? new CLASSES[code](message, code) : new RefusedError(code, message);
 }

@@ -3,107 +3,87 @@
  * connection, since all of them are idempotent.
  */
 
+import type { Core } from "./core.js";
 import { QueueFullError, type RelayError } from "./errors.js";
-import { type JsonObject, numberOf, textOf } from "./messages.js";
-import type { Platform } from "./platform.js";
-import { refusalOf } from "./refusal.js";
-import type { Answered } from "./uplink.js";
+import { type JsonObject, numberOf } from "./messages.js";
+import { createGate, none } from "./platform.js";
+import { passes, RETRY_MS, refusalOf } from "./refusal.js";
 
 const MAX_PENDING = 64;
-/** After a refusal that passes, when it does not say how long it takes. */
-const RETRY_MS = 500;
 const ID_BYTES = 8;
 
 interface Pending {
   readonly payload: JsonObject;
   resolve(accepted: JsonObject): void;
   reject(error: RelayError): void;
+  cancelTimer(): void;
 }
 
-/** Hand it to the connection, if there is one. Its answer comes by `settle`, or by `answered`. */
-export type SendControl = (payload: JsonObject, answered: Answered) => void;
+/** `send` hands one to the connection, if there is one. Its answer comes by `settle`. */
+export function createRequests({ platform }: Core, send: (payload: JsonObject) => void) {
+  let _isPaused = false;
+  const _pending = new Map<string, Pending>();
+  let _closed: RelayError | null = null;
+  const _gate = createGate();
+  return {
+    ask(kind: string, fields: JsonObject): Promise<JsonObject> {
+      if (kind === "pause") _isPaused = true;
+      if (kind === "resume") _goOn();
+      if (_closed) throw _closed;
+      if (_pending.size >= MAX_PENDING) throw new QueueFullError("too many wait");
+      const id = platform.randomHex(ID_BYTES);
+      return new Promise((resolve, reject) => {
+        _pending.set(id, { payload: { kind, ...fields, id }, resolve, reject, cancelTimer: none });
+        _say(id);
+      });
+    },
 
-export class Requests {
-  isPaused = false;
-  private readonly _pending = new Map<string, Pending>();
-  private readonly _timers = new Set<() => void>();
-  private _closed: RelayError | null = null;
-  private _goOn: () => void = () => undefined;
+    /** Until nothing is paused; for what is paused by not asking for more. */
+    async unpaused(): Promise<void> {
+      if (_isPaused && !_closed) await _gate.wait();
+    },
 
-  constructor(
-    private readonly _platform: Platform,
-    private readonly _send: SendControl,
-  ) {}
+    /** A connection is live: everything that is open is said again. */
+    welcome(): void {
+      const kinds = [..._pending.values()].map(({ payload }) => payload.kind);
+      if (_isPaused && !kinds.includes("pause") && !kinds.includes("resume")) send({ kind: "pause" });
+      for (const id of _pending.keys()) _say(id);
+    },
 
-  ask(kind: string, fields: JsonObject): Promise<JsonObject> {
-    if (kind === "pause" || kind === "resume") this.isPaused = kind === "pause";
-    if (kind === "resume") this._goOn();
-    if (this._closed !== null) return Promise.reject(this._closed);
-    if (this._pending.size >= MAX_PENDING) return Promise.reject(new QueueFullError("too many wait"));
-    const id = this._platform.randomHex(ID_BYTES);
-    const promise = new Promise<JsonObject>((resolve, reject) => {
-      this._pending.set(id, { payload: { kind, ...fields, id }, resolve, reject });
-    });
-    promise.catch(() => undefined); // nobody has to wait for it
-    this._say(id);
-    return promise;
+    /** An `accepted` or `error` of the gateway. One that answers nothing of ours changes nothing. */
+    settle(id: string, payload: JsonObject, isAccepted: boolean): void {
+      const request = _pending.get(id);
+      if (!request) return;
+      if (!isAccepted && passes(payload)) {
+        request.cancelTimer();
+        request.cancelTimer = platform.after(numberOf(payload.after_ms) ?? RETRY_MS, () => _say(id));
+        return;
+      }
+      _pending.delete(id);
+      if (isAccepted) request.resolve(payload);
+      else request.reject(refusalOf(payload));
+    },
+
+    close(error: RelayError): void {
+      _closed = error;
+      _goOn();
+      for (const request of _pending.values()) {
+        request.cancelTimer();
+        request.reject(error);
+      }
+      _pending.clear();
+    },
+  };
+
+  function _goOn(): void {
+    _isPaused = false;
+    _gate.open();
   }
 
-  /** Until nothing is paused; for what is paused by not asking for more. */
-  async unpaused(): Promise<void> {
-    if (!this.isPaused || this._closed !== null) return;
-    await new Promise<void>((resolve) => {
-      const before = this._goOn;
-      this._goOn = () => {
-        before();
-        resolve();
-      };
-    });
-  }
-
-  /** A connection is live: everything that is open is said again. */
-  welcome(): void {
-    const kinds = [...this._pending.values()].map(({ payload }) => payload.kind);
-    if (this.isPaused && !kinds.includes("pause") && !kinds.includes("resume")) {
-      this._send({ kind: "pause" }, () => undefined);
-    }
-    for (const id of this._pending.keys()) this._say(id);
-  }
-
-  /** An `accepted` or `error` of the gateway. One that answers nothing of ours changes nothing. */
-  settle(id: string, payload: JsonObject, isAccepted: boolean): void {
-    const request = this._pending.get(id);
-    if (request === undefined) return;
-    const passes = payload.retryable === true || payload.code === "fenced"; // a newer connection of ours writes
-    if (!isAccepted && passes) return this._again(id, numberOf(payload.after_ms));
-    this._pending.delete(id);
-    if (isAccepted) request.resolve(payload);
-    else request.reject(refusalOf(textOf(payload.code), textOf(payload.message) || "refused"));
-  }
-
-  /** Say it once more, soon. */
-  private _again(id: string, afterMs: number | null): void {
-    const cancel = this._platform.after(afterMs ?? RETRY_MS, () => {
-      this._timers.delete(cancel);
-      this._say(id);
-    });
-    this._timers.add(cancel);
-  }
-
-  close(error: RelayError): void {
-    this._closed = error;
-    this._goOn();
-    for (const cancel of this._timers) cancel();
-    for (const { reject } of this._pending.values()) reject(error);
-    this._pending.clear();
-  }
-
-  private _say(id: string): void {
-    const request = this._pending.get(id);
-    if (request === undefined || this._closed !== null) return;
-    this._send(request.payload, (answer, isAccepted, afterMs) => {
-      if (answer === null) this._again(id, afterMs);
-      else this.settle(id, answer, isAccepted);
-    });
+  function _say(id: string): void {
+    const request = _pending.get(id);
+    if (request) send(request.payload);
   }
 }
+
+export type Requests = ReturnType<typeof createRequests>;

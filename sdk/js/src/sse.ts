@@ -1,13 +1,14 @@
 /** The second rung: server-sent events, read by fetch so that headers, statuses and back pressure are there. */
 
-import { endingOf, readReply, requestInit } from "./ask.js";
-import type { Channel, ChannelRequest, ChannelSink } from "./channel.js";
-import { broken, NO_GATEWAY } from "./endings.js";
-import { openEventSource } from "./event_source.js";
-import { sessionUrl } from "./http.js";
-import { BadFrame, numberOf, objectOf, readJson, textOf } from "./messages.js";
-import type { Platform } from "./platform.js";
+import { closeOf, endingOf, readReply, requestInit } from "./ask.js";
+import { type ChannelSink, type OpenChannel, reading } from "./channel.js";
+import type { Surroundings } from "./core.js";
+import { BROKEN, broken, type Ending, NO_GATEWAY } from "./endings.js";
+import { type Query, sessionUrl } from "./http.js";
+import { BadFrame, readJson } from "./messages.js";
+import { none } from "./platform.js";
 
+const EVENT_STREAM = "text/event-stream";
 /** More of one event than any frame has. */
 const MAX_EVENT_CHARS = 8 * 1024 * 1024;
 
@@ -15,103 +16,75 @@ const MAX_EVENT_CHARS = 8 * 1024 * 1024;
  * Server-sent events out of text that comes in any pieces. Lines end with LF, CR or CRLF and with nothing else; a
  * leading byte-order mark is skipped; comments are no events.
  */
-export class EventParser {
-  private _rest = "";
-  private _isFirst = true;
-  private _afterCr = false;
-  private _name = "";
-  private _data: string[] = [];
-  private _size = 0;
+export function createEventParser(onEvent: (name: string, data: string) => void) {
+  let _rest = "";
+  /** What is skipped when the next piece begins with it. */
+  let _skipped = "\ufeff";
+  let _name = "";
+  let _data: string[] = [];
+  let _size = 0;
+  return {
+    push(text: string): void {
+      if (!text) return;
+      if (text[0] === _skipped) text = text.slice(1);
+      _skipped = text.endsWith("\r") ? "\n" : "";
+      const lines = (_rest + text).split(/\r\n|\r|\n/);
+      _rest = lines.pop() ?? "";
+      lines.forEach(_take);
+      if (_rest.length + _size > MAX_EVENT_CHARS) throw new BadFrame("an event without end");
+    },
+  };
 
-  constructor(private readonly _onEvent: (name: string, data: string) => void) {}
-
-  push(text: string): void {
-    if (this._isFirst && text) {
-      this._isFirst = false;
-      if (text.startsWith("\ufeff")) text = text.slice(1);
-    }
-    if (this._afterCr && text) {
-      this._afterCr = false;
-      if (text.startsWith("\n")) text = text.slice(1);
-    }
-    const lines = (this._rest + text).split(/\r\n|\r|\n/);
-    this._rest = lines.pop() ?? "";
-    this._afterCr = text.endsWith("\r");
-    for (const line of lines) this._line(line);
-    if (this._rest.length + this._size > MAX_EVENT_CHARS) throw new BadFrame("an event without end");
-  }
-
-  private _line(line: string): void {
-    if (line === "") return this._dispatch();
-    const colon = line.indexOf(":");
-    if (colon === 0) return;
-    const field = colon < 0 ? line : line.slice(0, colon);
-    const value = colon < 0 ? "" : line.slice(colon + (line[colon + 1] === " " ? 2 : 1));
-    if (field === "event") this._name = value;
+  function _take(line: string): void {
+    const [, field, value = ""] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
+    if (field === "event") _name = value;
     if (field === "data") {
-      this._data.push(value);
-      this._size += value.length;
+      _data.push(value);
+      _size += value.length;
     }
-  }
-
-  private _dispatch(): void {
-    const { _name: name, _data: data } = this;
-    [this._name, this._data, this._size] = ["", [], 0];
-    const text = data.join("\n");
-    if (text !== "") this._onEvent(name || "message", text);
+    if (line) return;
+    const [name, text] = [_name, _data.join("\n")];
+    [_name, _data, _size] = ["", [], 0];
+    if (text) onEvent(name || "message", text);
   }
 }
 
-export function openSse(platform: Platform, request: ChannelRequest, sink: ChannelSink): Channel {
-  if (platform.EventSource) return openEventSource(platform, platform.EventSource, request, sink);
-  const stop = new AbortController();
-  void read(platform, request, sink, stop.signal).then((ending) => {
-    if (!stop.signal.aborted && ending !== null) sink.ended(ending);
-    stop.abort();
-  });
-  return { name: "sse", isDuplex: false, send: () => false, close: () => stop.abort() };
-}
+export const openSse: OpenChannel = (around, sink, query) =>
+  reading(sink, (signal) =>
+    read(around, sink, query, signal).catch((error) => (error instanceof BadFrame ? broken(error.message) : BROKEN)),
+  );
 
-/** Resolves with how it ended; null when it was closed from this side. */
-async function read(platform: Platform, request: ChannelRequest, sink: ChannelSink, signal: AbortSignal) {
-  const url = sessionUrl(request.base, request.settings.session, "events", { ...request.query, sdk: "1" });
-  try {
-    if (platform.fetch === null) return broken(NO_GATEWAY);
-    const response = await platform.fetch(url, requestInit(request.token, signal, "text/event-stream"));
-    if (!response.ok) return endingOf(await readReply(response));
-    if (!response.headers.get("Content-Type")?.startsWith("text/event-stream") || response.body === null) {
-      void response.body?.cancel();
-      return broken(NO_GATEWAY);
-    }
-    sink.opened();
-    return await readEvents(response.body.getReader(), sink, signal);
-  } catch (error) {
-    if (signal.aborted) return null;
-    return broken(error instanceof BadFrame ? error.message : "the connection broke");
+async function read(
+  { platform, settings }: Surroundings,
+  sink: ChannelSink,
+  query: Query,
+  signal: AbortSignal,
+): Promise<Ending | null> {
+  const url = sessionUrl(sink.url, settings, "events", { ...query, sdk: 1 });
+  const response = await platform.fetch?.(url, requestInit(sink.token, signal, EVENT_STREAM));
+  if (response && !response.ok) return endingOf(await readReply(response));
+  const reader = response?.body?.getReader();
+  if (!response?.headers.get("Content-Type")?.startsWith(EVENT_STREAM) || !reader) {
+    reader?.cancel().catch(none);
+    return NO_GATEWAY;
   }
-}
-
-async function readEvents(reader: ReadableStreamDefaultReader<Uint8Array>, sink: ChannelSink, signal: AbortSignal) {
+  sink.opened();
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  let close: { code: number; reason: string } | null = null;
-  const parser = new EventParser((name, data) => {
-    if (signal.aborted || close !== null) return;
+  let ending: Ending | null = null;
+  const parser = createEventParser((name, data) => {
+    if (signal.aborted || ending) return;
     const value = readJson(data);
-    if (name !== "close") return sink.frame(value, data.length);
-    const { code, reason } = objectOf(value);
-    close = { code: numberOf(code) ?? 1011, reason: textOf(reason) };
+    if (name === "close") ending = closeOf(value);
+    else sink.frame(value, data.length);
   });
-  for (;;) {
+  while (!ending) {
     await sink.room();
     const { done, value } = await reader.read();
     if (signal.aborted) return null;
-    if (done) break;
+    if (done) return BROKEN;
     sink.heard();
     parser.push(decoder.decode(value, { stream: true }));
-    if (close !== null) break;
   }
-  void reader.cancel().catch(() => undefined);
-  return close === null
-    ? broken("the connection broke")
-    : { kind: "closed" as const, ...(close as object as { code: number; reason: string }) };
+  reader.cancel().catch(none);
+  return ending;
 }

@@ -6,7 +6,7 @@
 import type { Frame, JsonObject } from "./messages.js";
 import { numberOf, objectOf, textOf } from "./messages.js";
 
-const encoder = new TextEncoder();
+export const encoder = new TextEncoder();
 /** A byte-order mark is text like any other. */
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
@@ -34,107 +34,104 @@ export interface Added {
  * One text (answer or reasoning) of one run. After a cut the bytes beyond it stay as shown: a producer that sends the
  * same again adds nothing to the screen.
  */
-export class RunText {
-  /** Bytes of the run's text up to here, counted from its start. */
-  length = 0;
-  /** The log lost writes and did not say how much of this text: it goes on at the next `at`. */
-  isCutByNext = false;
-  private _start = 0;
-  private _kept = "";
+export function createRunText() {
+  let _start = 0;
+  let _kept = "";
   /** Bytes of `kept`. */
-  private _keptBytes = 0;
+  let _keptBytes = 0;
   /** `kept` in UTF-8, while it stays as it is: what is sent again is compared piece by piece. */
-  private _encoded: Uint8Array | null = null;
+  let _encoded: Uint8Array | null = null;
+  const self = {
+    /** Bytes of the run's text up to here, counted from its start. */
+    length: 0,
+    /** The log lost writes and did not say how much of this text: it goes on at the next `at`. */
+    isCutByNext: false,
 
-  /** Known from its first byte on without a hole. */
-  get isWhole(): boolean {
-    return this._start === 0;
-  }
+    /** Known from its first byte on without a hole. */
+    get isWhole(): boolean {
+      return _start === 0;
+    },
 
-  /** What of it is new; an overlap with what is there is sliced by bytes. */
-  add(text: string, at: number | null): Added {
-    if (at !== null) {
-      if (this.isCutByNext) this.cut(at);
-      this.isCutByNext = false;
-      if (at > this.length) this._beginAt(at);
-    }
-    if ((at === null || at === this.length) && this.length - this._start === this._keptBytes) {
-      this._kept += text;
-      this._encoded = null;
-      this._grow(utf8Length(text));
-      return { text, isRewritten: false };
-    }
-    return this._addOver(encoder.encode(text), at ?? this.length);
-  }
+    /** What of it is new; an overlap with what is there is sliced by bytes. */
+    add(text: string, at: number | null): Added {
+      if (at !== null) {
+        if (self.isCutByNext) self.cut(at);
+        self.isCutByNext = false;
+        if (at > self.length) _beginAt(at);
+      }
+      if ((at === null || at === self.length) && self.length - _start === _keptBytes) {
+        const bytes = utf8Length(text);
+        _keep(_kept + text, _keptBytes + bytes);
+        _grow(bytes);
+        return { text, isRewritten: false };
+      }
+      return _addOver(encoder.encode(text), at ?? self.length);
+    },
 
-  /** The log goes on from here: what lies beyond is gone from it. */
-  cut(length: number): void {
-    if (length < this._start) this._beginAt(length);
-    this.length = Math.min(this.length, length);
-  }
+    /** The log goes on from here: what lies beyond is gone from it. */
+    cut(length: number): void {
+      if (length < _start) _beginAt(length);
+      self.length = Math.min(self.length, length);
+    },
 
-  restart(): void {
-    if (this.length || this._start) this._beginAt(0);
-  }
+    restart(): void {
+      if (self.length || _start) _beginAt(0);
+    },
 
-  value(): string {
-    const bytes = this.length - this._start;
-    return bytes === this._keptBytes ? this._kept : decoder.decode(encoder.encode(this._kept).subarray(0, bytes));
-  }
+    value(): string {
+      const bytes = self.length - _start;
+      return bytes === _keptBytes ? _kept : decoder.decode(encoder.encode(_kept).subarray(0, bytes));
+    },
 
-  /** The whole text as fetched again. */
-  replace(value: string): void {
-    this._beginAt(0);
-    this.add(value, 0);
-  }
+    /** The whole text as fetched again. */
+    replace(value: string): void {
+      _beginAt(0);
+      self.add(value, 0);
+    },
 
-  /** What came before our part, from a text that has it. False: that one has a hole there, too. */
-  prepend(whole: RunText): boolean {
-    const before = encoder.encode(whole.value()).subarray(0, this._start);
-    if (!whole.isWhole || before.length < this._start) return false;
-    this._kept = decoder.decode(before) + this._kept;
-    this._encoded = null;
-    this._keptBytes += this._start;
-    this._start = 0;
-    return true;
-  }
+    /** What came before our part, from a text that has it. False: that one has a hole there, too. */
+    prepend(whole: { readonly isWhole: boolean; value(): string }): boolean {
+      const before = encoder.encode(whole.value()).subarray(0, _start);
+      if (!whole.isWhole || before.length < _start) return false;
+      _keep(decoder.decode(before) + _kept, _keptBytes + _start);
+      _start = 0;
+      return true;
+    },
+  };
 
-  private _addOver(data: Uint8Array, at: number): Added {
-    const fresh = data.subarray(Math.max(0, this.length - at));
-    const here = this.length - this._start;
-    this._encoded ??= encoder.encode(this._kept);
-    const known = this._encoded;
+  function _addOver(data: Uint8Array, at: number): Added {
+    const fresh = data.subarray(Math.max(0, self.length - at));
+    const here = self.length - _start;
+    _encoded ??= encoder.encode(_kept);
+    const known = _encoded;
     const shown = known.subarray(here, here + fresh.length);
     const isRewritten = fresh.length > 0 && !shown.every((byte, i) => byte === fresh[i]);
-    const isLonger = shown.length < fresh.length;
-    if (isRewritten || isLonger) {
-      this._kept = decoder.decode(known.subarray(0, here)) + decoder.decode(fresh);
-      this._keptBytes = here + fresh.length;
-      this._encoded = null;
+    if (isRewritten || shown.length < fresh.length) {
+      _keep(decoder.decode(known.subarray(0, here)) + decoder.decode(fresh), here + fresh.length);
     }
-    const added = isRewritten ? fresh : fresh.subarray(shown.length);
-    this.length += fresh.length;
-    this._bound();
-    return { text: decoder.decode(added), isRewritten };
+    _grow(fresh.length);
+    return { text: decoder.decode(isRewritten ? fresh : fresh.subarray(shown.length)), isRewritten };
   }
 
-  private _grow(bytes: number): void {
-    this.length += bytes;
-    this._keptBytes += bytes;
-    this._bound();
+  function _grow(bytes: number): void {
+    self.length += bytes;
+    if (_keptBytes > MAX_TEXT_BYTES) _beginAt(self.length);
   }
 
-  private _bound(): void {
-    if (this._keptBytes > MAX_TEXT_BYTES) this._beginAt(this.length);
+  function _keep(kept: string, bytes: number): void {
+    _kept = kept;
+    _keptBytes = bytes;
+    _encoded = null;
   }
 
-  private _beginAt(at: number): void {
-    this._start = this.length = at;
-    this._kept = "";
-    this._encoded = null;
-    this._keptBytes = 0;
+  function _beginAt(at: number): void {
+    _start = self.length = at;
+    _keep("", 0);
   }
+  return self;
 }
+
+export type RunText = ReturnType<typeof createRunText>;
 
 export interface Run {
   readonly text: RunText;
@@ -151,6 +148,9 @@ export interface Run {
   isFilled: boolean;
 }
 
+/** A run of which only that is known, that it is there. */
+const FRESH = { reason: null, hasGap: true, isCut: false, isHealed: false, isFilled: false };
+
 export interface Change {
   readonly run: string;
   readonly track: Track | null;
@@ -163,99 +163,71 @@ export interface Change {
 const NOTHING: Added = { text: "", isRewritten: false };
 
 /** All runs of one session as one reader sees them. */
-export class RunTexts {
-  readonly runs = new Map<string, Run>();
+export function createRunTexts() {
+  const self = {
+    runs: new Map<string, Run>(),
 
-  /** Take one frame at its place; null when it is about no run's text. */
-  apply(frame: Frame): Change | null {
-    const { run, kind, payload } = frame;
-    if (frame.isControl && kind === "gap") this._gap(payload);
-    if (run === null) return null;
-    if (frame.isControl) return kind === "snapshot" ? this._rebuild(run, payload) : null;
-    const track = trackOf(kind);
-    const change: Change = { run, track, added: NOTHING, begins: false, end: null };
-    if (track !== null) {
-      return { ...change, added: this._of(run)[track].add(textOf(payload.text), numberOf(payload.at)) };
-    }
-    if (kind === "run_start") {
-      this._begin(this._of(run));
-      return { ...change, begins: true };
-    }
-    if (kind === "run_end") {
-      this._end(run, payload);
-      return { ...change, end: payload };
-    }
-    if (kind === "cut") this._of(run).isCut = true;
-    return null;
-  }
+    /**
+     * Take one frame at its place; null when it is about no run's text. A snapshot is a part of a text from its beginning
+     * on, and may say what else is true of its run: what is known of it is not shown again.
+     */
+    apply({ run, kind, payload, isControl }: Frame): Change | null {
+      if (isControl && kind === "gap") _gap(payload);
+      const isPart = isControl && kind === "snapshot";
+      if (run === null || (isControl && !isPart)) return null;
+      const { start, text, cut, partial } = payload;
+      const at = numberOf(payload.at);
+      const begins = isPart ? start !== undefined : kind === "run_start";
+      const end = isPart ? payload.end && objectOf(payload.end) : kind === "run_end" && payload;
+      const isCut = isPart ? cut === true : kind === "cut";
+      const track = isPart ? (payload.track === "thinking" ? "thinking" : "text") : trackOf(kind);
+      if (!begins && !end && !isCut && !track) return null;
+      const known = _of(run);
+      if (begins) {
+        Object.assign(known, isPart ? { reason: null, hasGap: false } : { ...FRESH, hasGap: false });
+        if (!isPart) known.text.restart();
+        if (!isPart) known.thinking.restart();
+      }
+      if (isPart && at === 0 && !isCut && track) known[track].cut(0);
+      const added = track ? known[track].add(textOf(text), at) : NOTHING;
+      if (isPart && partial === true) known.hasGap = true;
+      if (isCut) known.isCut = true;
+      if (end) _end(run, known, end);
+      return { run, track, added, begins, end: end || null };
+    },
+  };
 
-  private _begin(known: Run): void {
-    known.text.restart();
-    known.thinking.restart();
-    known.reason = null;
-    known.hasGap = known.isCut = known.isHealed = known.isFilled = false;
-  }
-
-  /** Part of a text from its beginning on: what is known of it is not shown again. */
-  private _rebuild(run: string, payload: JsonObject): Change {
-    const known = this._of(run);
-    const track: Track = payload.track === "thinking" ? "thinking" : "text";
-    const begins = payload.start !== undefined;
-    const isCut = payload.cut === true;
-    if (begins) {
-      known.hasGap = false;
-      known.reason = null;
-    }
-    const at = numberOf(payload.at);
-    if (at === 0 && !isCut) known[track].cut(0);
-    const added = known[track].add(textOf(payload.text), at);
-    if (payload.partial === true) known.hasGap = true;
-    if (isCut) known.isCut = true;
-    const end = payload.end === undefined ? null : objectOf(payload.end);
-    if (end) this._end(run, end);
-    return { run, track, added, begins, end };
-  }
-
-  private _of(name: string): Run {
-    let known = this.runs.get(name);
-    if (known === undefined) {
-      known = {
-        text: new RunText(),
-        thinking: new RunText(),
-        reason: null,
-        hasGap: true,
-        isCut: false,
-        isHealed: false,
-        isFilled: false,
-      };
-      this.runs.set(name, known);
-      this._forgetOld();
+  function _of(name: string): Run {
+    let known = self.runs.get(name);
+    if (!known) {
+      known = { text: createRunText(), thinking: createRunText(), ...FRESH };
+      self.runs.set(name, known);
+      _forgetOld();
     }
     return known;
   }
 
-  private _end(name: string, payload: JsonObject): void {
-    const known = this._of(name);
-    known.reason = textOf(payload.reason) || "complete";
-    this.runs.delete(name);
-    this.runs.set(name, known);
-    this._forgetOld();
+  function _end(name: string, known: Run, { reason }: JsonObject): void {
+    known.reason = textOf(reason) || "complete";
+    self.runs.delete(name);
+    self.runs.set(name, known);
+    _forgetOld();
   }
 
   /** Another life or stretch of the log names what is still true; an eviction only leaves holes. */
-  private _gap(payload: JsonObject): void {
+  function _gap(payload: JsonObject): void {
     const reason = payload.reason;
     if (reason === "evicted") {
-      for (const run of this.runs.values()) run.hasGap = true;
+      for (const run of self.runs.values()) run.hasGap = true;
       return;
     }
     const isKnown = reason === "epoch_changed";
     const lengths = isKnown ? objectOf(payload.runs) : {};
     const thinking = isKnown && payload.thinking !== undefined ? objectOf(payload.thinking) : null;
-    for (const [name, run] of this.runs) {
+    for (const [name, run] of self.runs) {
       const length = lengths[name];
       run.text.cut(numberOf(length) ?? 0);
-      if (thinking !== null) run.thinking.cut(numberOf(thinking[name]) ?? 0);
+      if (thinking) run.thinking.cut(numberOf(thinking[name]) ?? 0);
       else run.thinking.isCutByNext = length !== undefined;
       if (length === undefined) {
         run.thinking.cut(0);
@@ -265,12 +237,12 @@ export class RunTexts {
     }
   }
 
-  private _forgetOld(): void {
-    const ended = [...this.runs].filter(([, run]) => run.reason !== null).map(([name]) => name);
-    for (const name of ended.slice(0, Math.max(0, ended.length - ENDED_RUNS_KEPT))) this.runs.delete(name);
-    for (const name of this.runs.keys()) {
-      if (this.runs.size <= RUNS_KEPT) break;
-      this.runs.delete(name);
-    }
+  function _forgetOld(): void {
+    const ended = [...self.runs].filter(([, { reason }]) => reason !== null);
+    for (const [name] of ended.slice(0, -ENDED_RUNS_KEPT)) self.runs.delete(name);
+    for (const name of self.runs.keys()) if (self.runs.size > RUNS_KEPT) self.runs.delete(name);
   }
+  return self;
 }
+
+export type RunTexts = ReturnType<typeof createRunTexts>;

@@ -1,13 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { Backoff } from "../src/backoff.js";
+import { createBackoff } from "../src/backoff.js";
+import type { Surroundings } from "../src/core.js";
 import { seeded } from "./stage/stage.js";
 
-describe("Backoff", () => {
+const waits = (backoffBase: number, backoffMax: number, random: () => number) =>
+  createBackoff({ platform: { random }, settings: { timing: { backoffBase, backoffMax } } } as Surroundings);
+
+describe("The waits", () => {
   it("stays finite and within its bounds for five thousand failures (B05)", () => {
-    const backoff = new Backoff(1_000, 30_000, seeded(5));
+    const backoff = waits(1_000, 30_000, seeded(5));
 
     const delays = Array.from({ length: 5_000 }, () => backoff.nextDelayMs());
-    const eager = new Backoff(0, 30_000, () => 1);
+    const eager = waits(0, 30_000, () => 1);
     const zeroes = Array.from({ length: 5_000 }, () => eager.nextDelayMs());
 
     expect(Math.max(...zeroes)).toBe(0);
@@ -16,7 +20,7 @@ describe("Backoff", () => {
   });
 
   it("doubles its ceiling from the base to the cap", () => {
-    const backoff = new Backoff(1_000, 30_000, () => 1);
+    const backoff = waits(1_000, 30_000, () => 1);
 
     expect(Array.from({ length: 7 }, () => backoff.nextDelayMs())).toEqual([
       1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000,
@@ -24,16 +28,14 @@ describe("Backoff", () => {
   });
 
   it("jitters the first wait, too (B06)", () => {
-    const delays = Array.from({ length: 50 }, (_, seed) =>
-      new Backoff(1_000, 30_000, seeded(seed * 7919)).nextDelayMs(),
-    );
+    const delays = Array.from({ length: 50 }, (_, seed) => waits(1_000, 30_000, seeded(seed * 7919)).nextDelayMs());
 
     expect(new Set(delays.map((delay) => Math.floor(delay / 100))).size).toBeGreaterThan(5);
   });
 
   it("never comes earlier than a server says, and at most a quarter later", () => {
     const random = seeded(3);
-    const backoff = new Backoff(1_000, 30_000, random);
+    const backoff = waits(1_000, 30_000, random);
 
     const delays = Array.from({ length: 100 }, () => backoff.nextDelayMs(4_000));
 

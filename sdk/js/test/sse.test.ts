@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { EventParser } from "../src/sse.js";
+import { createEventParser } from "../src/sse.js";
 
 const LINES = [
   "\ufeff: a comment",
@@ -32,7 +32,7 @@ const EVENTS = [
 
 function parse(parts: string[]): [string, string][] {
   const events: [string, string][] = [];
-  const parser = new EventParser((name, data) => events.push([name, data]));
+  const parser = createEventParser((name, data) => events.push([name, data]));
   for (const part of parts) parser.push(part);
   return events;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { JsonObject } from "../src/messages.js";
 import { readFrame } from "../src/messages.js";
-import { RunText, RunTexts } from "../src/texts.js";
+import { createRunText, createRunTexts } from "../src/texts.js";
 import { seeded } from "./stage/stage.js";
 
 const control = (payload: JsonObject) => readFrame({ type: "control", payload });
@@ -9,7 +9,7 @@ const message = (payload: JsonObject) => readFrame({ type: "text", seq: 1, paylo
 
 describe("RunText", () => {
   it("slices an overlap by bytes, not by characters", () => {
-    const text = new RunText();
+    const text = createRunText();
     text.add("wör", 0);
 
     expect(text.add("rld", 3)).toEqual({ text: "ld", isRewritten: false });
@@ -24,7 +24,7 @@ describe("RunText", () => {
     );
     const bytes = new TextEncoder().encode(source);
     const isStart = (at: number) => at === bytes.length || ((bytes[at] ?? 0) & 0xc0) !== 0x80;
-    const text = new RunText();
+    const text = createRunText();
     let shown = "";
     while (text.length < bytes.length) {
       let from = Math.max(0, text.length - Math.floor(random() * 9));
@@ -39,7 +39,7 @@ describe("RunText", () => {
   });
 
   it("shows nothing twice when a cut text is written again", () => {
-    const text = new RunText();
+    const text = createRunText();
     text.add("one two three", 0);
     text.cut(4);
 
@@ -50,7 +50,7 @@ describe("RunText", () => {
   });
 
   it("says when a cut text went on differently", () => {
-    const text = new RunText();
+    const text = createRunText();
     text.add("one two three", 0);
     text.cut(4);
 
@@ -59,9 +59,9 @@ describe("RunText", () => {
   });
 
   it("knows that it is not whole after a hole, until its beginning is fetched", () => {
-    const text = new RunText();
+    const text = createRunText();
     text.add("three", 8);
-    const whole = new RunText();
+    const whole = createRunText();
     whole.add("one two thr", 0);
 
     expect([text.isWhole, text.value()]).toEqual([false, "three"]);
@@ -72,7 +72,7 @@ describe("RunText", () => {
 
 describe("RunTexts", () => {
   it("cuts texts and thinking to the lengths that a new epoch names, and drops other runs", () => {
-    const texts = new RunTexts();
+    const texts = createRunTexts();
     texts.apply(message({ kind: "delta", run: "a", text: "0123456789", at: 0 }));
     texts.apply(message({ kind: "thinking", run: "a", text: "abcdef", at: 0 }));
     texts.apply(message({ kind: "delta", run: "b", text: "gone", at: 0 }));
@@ -85,14 +85,14 @@ describe("RunTexts", () => {
   });
 
   it("keeps the texts of the last sixteen runs that ended", () => {
-    const texts = new RunTexts();
+    const texts = createRunTexts();
     for (let n = 0; n < 20; n++) texts.apply(message({ kind: "run_end", run: `r${n}`, reason: "complete" }));
 
     expect([...texts.runs.keys()]).toEqual(Array.from({ length: 16 }, (_, n) => `r${n + 4}`));
   });
 
   it("rebuilds a run from the parts of a snapshot, and shows only what is new", () => {
-    const texts = new RunTexts();
+    const texts = createRunTexts();
     texts.apply(message({ kind: "delta", run: "a", text: "one ", at: 0 }));
 
     const first = texts.apply(control({ kind: "snapshot", run: "a", at: 0, text: "one tw", start: {} }));

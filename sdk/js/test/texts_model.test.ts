@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { RunText } from "../src/texts.js";
+import { createRunText } from "../src/texts.js";
 
 const encoder = new TextEncoder();
 const PIECES = ["a", "é", "👍", "xyz ", "👩‍👩‍👧"];
@@ -14,7 +14,7 @@ function randomOf(seed: number): (below: number) => number {
 
 it.each([...Array(100).keys()])("a text through overlaps and cuts is that of a plain model (%i)", (seed) => {
   const random = randomOf(seed);
-  const text = new RunText();
+  const text = createRunText();
   let model: string[] = [];
   for (let step = 0; step < 60; step++) {
     if (random(10) === 0) {

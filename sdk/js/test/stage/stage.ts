@@ -2,7 +2,6 @@
 
 import { createHash } from "node:crypto";
 import { afterEach } from "vitest";
-import { loadLater } from "../../src/load_later.js";
 import type { Message } from "../../src/messages.js";
 import type { ConnectOptions } from "../../src/options.js";
 import type { PageEvent, Platform } from "../../src/platform.js";
@@ -82,9 +81,6 @@ export class Stage {
 }
 
 const opened = new Set<Session>();
-
-/** There before a test begins: loading takes no virtual time. */
-await loadLater();
 
 afterEach(async () => {
   for (const session of opened) await session.close();
