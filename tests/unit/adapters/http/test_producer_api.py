@@ -293,6 +293,9 @@ async def test_a_look_at_a_session(served: Served) -> None:
                     "lease_ms": 50_000,
                     "cursor": "epoch.fork0.0",
                     "lag": 1,
+                    "capabilities": [],
+                    "quality": None,
+                    "quality_score": None,
                 }
             ],
         },
