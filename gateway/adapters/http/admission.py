@@ -49,7 +49,7 @@ class Admission:
         """`needs_token` False: `auth.mode` is none, whatever comes is the same user."""
         self.door = door
         self._gate = gate
-        self._peers = Peers(server) if gate.needs_addresses else None
+        self._peers = Peers(server)
         self.identity = identity
         self.measures = measures
         self.needs_token = needs_token
@@ -135,7 +135,7 @@ class Admission:
 
     def _address_of(self, request: web.Request) -> AddressKey | None:
         """None: no limit asks for it, or there is none."""
-        return None if self._peers is None else self._peers.address_of(request)
+        return self._peers.address_of(request) if self._gate.needs_addresses else None
 
     def count(self, exc: Exception) -> None:
         """A connect that came to nothing, by its reason."""

@@ -210,6 +210,7 @@ def test_parameters_of_reading_are_those_that_are_read(path: str, read: Any) -> 
         liveness=LivenessSettings(),
         needs_token=False,
         rng=random.Random(1),
+        gate=unused,
     )
 
     read(admission, SimpleNamespace(query=query, headers=CIMultiDict(), match_info={"session": "s"}))

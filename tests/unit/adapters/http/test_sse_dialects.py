@@ -48,6 +48,7 @@ def params(query: str, *, header: str = "", path: str = "/v1/sessions/s/events")
         liveness=LivenessSettings(),
         needs_token=False,
         rng=random.Random(1),
+        gate=unused,
     )
     headers = {"Last-Event-ID": header} if header else {}
     request = make_mocked_request("GET", f"{path}?{query}", headers=headers, match_info={"session": "s"})
