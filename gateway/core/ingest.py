@@ -84,15 +84,17 @@ class Ingest:
         idempotency_key: str | None = None,
         order: Order | None = None,
         kept_ms: int | None = None,
+        is_counted: bool = False,
     ) -> Appended:
         """Whole or not at all; calls for one session and producer take effect in the order in which they were made.
 
         Without `producer` the gateway's own identity is used. RelayError: EXPECTED, PRODUCER_UNKNOWN, FENCED, GONE,
         BUSY and QUOTA_EXCEEDED wrote nothing; UNAVAILABLE says in details.outcome whether the messages may be there.
         With `order` (of a producer) what comes too early waits; `kept_ms`: AppendRequest.
+        `is_counted`: quotas know of them already.
         """
         size_bytes = sum(len(item.body) for item in items)
-        if self.quotas is not None:
+        if self.quotas is not None and not is_counted:
             self.quotas.check_append(session, len(items), size_bytes)
         began = self.clock()
         push = Push(session, items, owner, idempotency_key, began + self.redis.deadline_seconds, order, kept_ms)

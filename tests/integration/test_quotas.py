@@ -19,12 +19,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 BURST_SECONDS = 2
 TENANTS = {
-    "slow": {"appends_per_second": 4},
+    "slow": {"appends_per_second": 6},
     "busy": {"appends_per_second": 200},
     "chatty": {"appends_per_second": 1},
     "asking": {"appends_per_second": 1},
     "heavy": {"bytes_per_second": 16_384},
-    "streaming": {"bytes_per_second": 32_768},
+    "streaming": {"bytes_per_second": 65_536},
     "cut": {"bytes_per_second": 1_024},
     "wild": {"session_appends_per_second": 10},
     "few": {"connections": 3},
@@ -112,7 +112,7 @@ async def test_a_refused_append_is_sent_again_with_its_number(
     assert (error["details"]["quota"], error["details"]["scope"], error["details"]["limit"]) == (
         "appends_per_second",
         "tenant",
-        4,
+        6,
     )
     assert "send the same again" in error["details"]["advice"]
     assert int(retry_after) >= 1
@@ -121,7 +121,7 @@ async def test_a_refused_append_is_sent_again_with_its_number(
 async def test_two_gateways_grant_one_rate_together(gateways: list[Gateway], http: aiohttp.ClientSession) -> None:
     """However the producers spread over them: rate and burst, and what is granted before they have heard each other."""
     caller = Caller(http, "busy")
-    rate, seconds, granted = TENANTS["busy"]["appends_per_second"], 5.0, 0
+    rate, seconds, granted = TENANTS["busy"]["appends_per_second"], 4.0, 0
     begun = time.monotonic()
 
     async def produce(gateway: Gateway, session: str) -> None:
@@ -158,7 +158,7 @@ async def test_one_session_is_limited_wherever_its_messages_come_in(
 ) -> None:
     """Each gateway sees by the head of the log what the other one appended; another session is not touched."""
     caller = Caller(http, "wild")
-    rate, seconds, granted = TENANTS["wild"]["session_appends_per_second"], 4.0, 0
+    rate, seconds, granted = TENANTS["wild"]["session_appends_per_second"], 2.5, 0
     begun = time.monotonic()
     turn = 0
     while time.monotonic() - begun < seconds:
@@ -261,18 +261,22 @@ async def test_people_are_heard_when_agents_have_used_up_the_quota(
     assert answer["error"]["code"] == "quota_exceeded"
 
 
-async def test_asks_and_pushes_to_users_are_counted(gateways: list[Gateway], http: aiohttp.ClientSession) -> None:
-    """They append messages like any other."""
+async def test_asks_pushes_to_users_and_control_are_counted(
+    gateways: list[Gateway], http: aiohttp.ClientSession
+) -> None:
+    """They are messages like any other."""
     caller = Caller(http, "asking")
     socket = await caller.connect(gateways[0], "s", "c")
     await caller.use_up(gateways[0], "s")
 
     ask, asked, _ = await caller.post(gateways[0], "/v1/sessions/s/asks", {"ask": "a", "message": "May I?"})
     push, pushed, _ = await caller.post(gateways[0], "/v1/users/ann/push", {"payload": {"kind": "data"}})
+    control = {"type": "control", "payload": {"kind": "hint"}}
+    told, hint, _ = await caller.post(gateways[0], "/v1/sessions/s/push", control)
 
     await socket.close()
-    assert (ask, push) == (429, 429)
-    assert [body["error"]["code"] for body in (asked, pushed)] == ["quota_exceeded"] * 2
+    assert (ask, push, told) == (429, 429, 429)
+    assert [body["error"]["code"] for body in (asked, pushed, hint)] == ["quota_exceeded"] * 3
 
 
 async def refused_connect(

@@ -30,7 +30,12 @@ def exceeded(quota: Quota, limit: float, wait_seconds: float = 0.0) -> RelayErro
         advice = "wait for Retry-After and send the same again: nothing was written and no number was used"
         after_ms = min(MAX_AFTER_MS, int(wait_seconds * 1000) + 1)
     message = f"a {scope} may have {limit:,.6g} {_WHAT[quota]}: {advice}"
-    details = {"quota": quota.value, "scope": scope, "limit": limit, "advice": advice}
+    details = {
+        "quota": quota.value,
+        "scope": scope,
+        "limit": int(limit) if limit == int(limit) else limit,
+        "advice": advice,
+    }
     return RelayError(ErrorCode.QUOTA_EXCEEDED, message, details, after_ms=after_ms)
 
 

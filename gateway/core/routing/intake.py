@@ -122,6 +122,8 @@ class Intake:
 
         RelayError: nothing was sent, or what was stored is stored again by a repeat with the same key once only.
         """
+        if self.ingest.quotas is not None:
+            self.ingest.quotas.check_append(session, len(items), sum(len(item.body) for item in items))
         table = self.desk.table(session)
         kinds = [_checked_kind(message_type, item) for item in items]
         routes = [table.route(message_type, kind) for kind in kinds]
@@ -163,7 +165,7 @@ class Intake:
         live = bool(gateways)
         if kept:
             appended = await self.ingest.append(
-                session, tuple(items[index] for index in kept), idempotency_key=idempotency_key
+                session, tuple(items[index] for index in kept), idempotency_key=idempotency_key, is_counted=True
             )
             live = live or appended.live
             for index, result in zip(kept, appended.results, strict=True):
