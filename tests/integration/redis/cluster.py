@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import redis
@@ -12,6 +13,7 @@ from gateway.adapters.resp.slots import SLOTS, slot_of
 from gateway.domain.wire.ids import session_key
 from loadtest.processes import Server, free_port
 from loadtest.stage import Stage
+from tests.integration.redis.bus_proxy import BusProxy
 
 READY_SECONDS = 30.0
 NODE_TIMEOUT_MS = 1_500
@@ -132,17 +134,67 @@ def _has(server: Server, slot: int) -> bool:
 
 
 @asynccontextmanager
-async def running_cluster(stage: Stage, *options: str) -> AsyncIterator[Cluster]:
+async def running_cluster(stage: Stage) -> AsyncIterator[Cluster]:
     """Every slot has a primary, every primary a replica that has everything."""
-    servers = [stage.server(*cluster_options(NODE_TIMEOUT_MS), *options) for _ in range(6)]
-    cluster = Cluster(servers)
+    cluster = Cluster([stage.server(*cluster_options(NODE_TIMEOUT_MS)) for _ in range(6)])
+    await _made(cluster)
+    yield cluster
+
+
+@dataclass(slots=True)
+class Partition:
+    """A cluster whose servers talk to each other through proxies."""
+
+    cluster: Cluster
+    proxies: list[BusProxy]
+
+    def cut_off(self, server: Server) -> None:
+        """From all other servers, its replica included; whoever else is connected to it stays so."""
+        place = self.cluster.servers.index(server)
+        server.ask("ACL", "SETUSER", "default", "-psync", "-sync")
+        server.ask("CLIENT", "KILL", "TYPE", "replica")
+        for number, proxy in enumerate(self.proxies):
+            proxy.cut(None if number == place else _source(place))
+
+    def heal(self, server: Server) -> None:
+        server.ask("ACL", "SETUSER", "default", "+psync", "+sync")
+        for proxy in self.proxies:
+            proxy.heal()
+
+
+@asynccontextmanager
+async def running_partition(stage: Stage) -> AsyncIterator[Partition]:
+    proxies = [BusProxy(free_port(), free_port()) for _ in range(6)]
+    for proxy in proxies:
+        await proxy.start()
+    try:
+        servers = [
+            stage.server(
+                *cluster_options(NODE_TIMEOUT_MS, proxy.target_port), "--cluster-announce-ip", "127.0.0.1",
+                "--cluster-announce-bus-port", str(proxy.port), "--bind-source-addr", _source(number),
+            )
+            for number, proxy in enumerate(proxies)
+        ]  # fmt: skip
+        cluster = Cluster(servers)
+        await _made(cluster)
+        yield Partition(cluster, proxies)
+    finally:
+        for proxy in proxies:
+            await proxy.stop()
+
+
+def _source(number: int) -> str:
+    return f"127.0.0.{11 + number}"
+
+
+async def _made(cluster: Cluster) -> None:
+    servers = cluster.servers
     await asyncio.to_thread(_join, cluster)
     names = {_name(server): server for server in servers}
     await cluster.until(lambda: all(_known(server) == len(names) for server in servers), "everybody knows everybody")
     for primary in cluster.primaries:
         await asyncio.to_thread(cluster.replica_of(primary).ask, "CLUSTER", "REPLICATE", _name(primary))
     await cluster.until(cluster.is_well, "all is well")
-    yield cluster
 
 
 def _join(cluster: Cluster) -> None:
@@ -156,7 +208,8 @@ def _join(cluster: Cluster) -> None:
 
 
 def _bus_port(server: Server) -> int:
-    return int(server.options[server.options.index("--cluster-port") + 1])
+    name = "--cluster-announce-bus-port" if "--cluster-announce-bus-port" in server.options else "--cluster-port"
+    return int(server.options[server.options.index(name) + 1])
 
 
 def _known(server: Server) -> int:
@@ -174,11 +227,12 @@ def _replicas(server: Server) -> int:
     return sum(len(entry) - 3 for entry in server.ask("CLUSTER", "SLOTS"))
 
 
-def cluster_options(node_timeout_ms: int) -> tuple[str, ...]:
+def cluster_options(node_timeout_ms: int, bus_port: int = 0) -> tuple[str, ...]:
     return (
-        "--cluster-enabled", "yes", "--cluster-port", str(free_port()), "--cluster-node-timeout", str(node_timeout_ms),
+        "--cluster-enabled", "yes", "--cluster-port", str(bus_port or free_port()),
+        "--cluster-node-timeout", str(node_timeout_ms),
         "--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0",
     )  # fmt: skip
 
 
-__all__ = ["Cluster", "cluster_options", "meta_key", "running_cluster"]
+__all__ = ["Cluster", "Partition", "meta_key", "running_cluster", "running_partition"]

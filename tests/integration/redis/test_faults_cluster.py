@@ -13,7 +13,7 @@ from loadtest.publisher import Publisher, delta
 from loadtest.scenes import arrived, flawless, seat
 from loadtest.stage import Stage, assert_flawless, assert_texts
 from loadtest.witness import Verdict
-from tests.integration.redis.cluster import Cluster, meta_key, running_cluster
+from tests.integration.redis.cluster import Cluster, meta_key, running_cluster, running_partition
 
 pytestmark = pytest.mark.fault
 
@@ -192,6 +192,31 @@ async def test_sharded_channels_deliver_and_follow_their_slot(stage: Stage, clus
         await play.whole(server)
     assert [0, 0] == before
     assert await play.gateways[0].metric("bus_reconnects_total") == 1
+
+
+@pytest.mark.soak
+async def test_what_a_primary_takes_while_it_is_cut_off_is_lost_and_named(stage: Stage) -> None:
+    """It answers the gateways and not its cluster: until it notices, it takes writes that its successor never sees."""
+    async with running_partition(stage) as partition:
+        cluster = partition.cluster
+        play = await Play.begin(stage, cluster, **PATIENT)
+        alone = cluster.primaries[0]
+
+        async with play.flows(per_second=50):
+            await asyncio.sleep(0.5)
+            partition.cut_off(alone)
+            await cluster.promoted(alone)
+            await asyncio.sleep(1)
+            partition.heal(alone)
+            await cluster.until(cluster.is_well, "the old primary is a replica of its successor")
+            await asyncio.sleep(0.5)
+
+        verdicts = await play.exact(alone)
+        assert play.publishers[alone.port].counts["resent"] > 0
+        assert {1} == {len(verdict.raw["gaps"]) for verdict in verdicts}
+        assert {"epoch_changed"} == {reason for verdict in verdicts for _, _, reason in verdict.gap_ranges}
+        for other in cluster.primaries[1:]:
+            await play.whole(other)
 
 
 @pytest.mark.soak
