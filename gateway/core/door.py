@@ -51,6 +51,7 @@ RELEASE_ATTEMPTS = 8
 GIVE_BACK_ATTEMPTS = 30
 """At least half a minute: a server that was frozen carries out the claim when it wakes, and its lease begins then."""
 
+
 class Door:
     """One per gateway."""
 
