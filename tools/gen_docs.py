@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gateway.adapters.config import describe_settings
 from gateway.adapters.prometheus import METRICS
+from gateway.domain.routing.table import COLUMNS, SHIPPED
 from gateway.domain.wire.close_codes import CLOSE_RULES
 from gateway.domain.wire.errors import ERROR_RULES
 
@@ -59,6 +60,22 @@ def error_codes() -> str:
     return _table(("code", "HTTP status", "retry", "close code"), rows)
 
 
+def routes() -> str:
+    rows = [
+        (f"`{message_type}`", *(_cell(value) for value in route.cells().values()))
+        for (message_type, _), route in SHIPPED.items()
+    ]
+    return _table(("type", *COLUMNS), rows)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(
+            f"{name} {inner:g}" if isinstance(inner, float) else f"{name} {inner}" for name, inner in value.items()
+        )
+    return str(value)
+
+
 def proxy(name: str) -> str:
     """A file of deploy/proxies, whole: the tests run what the page shows."""
     text = (ROOT / "deploy" / "proxies" / name).read_text(encoding="utf-8")
@@ -69,6 +86,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "configuration": configuration,
     "close-codes": close_codes,
     "metrics": metrics,
+    "routes": routes,
     "error-codes": error_codes,
     "text-frames": lambda: frames_of("text"),
     "control-frames": lambda: frames_of("control"),

@@ -9,11 +9,17 @@ class Body(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Base of request bodies."""
 
 
+PushType = Annotated[
+    Literal["text", "control", "post_processing"],
+    Meta(description="text: to the log; control: to who is there; post_processing: to agents. One push has one type."),
+]
+
+
 class Message(Body):
     """One message; `payload.kind` says what it is."""
 
     payload: dict[str, Any]
-    type: Literal["text"] = "text"
+    type: PushType = "text"
     expires_in: Annotated[float | UnsetType, Meta(description="Seconds for which it is kept for late clients.")] = UNSET
 
 
@@ -22,7 +28,7 @@ class Push(Body):
 
     payload: dict[str, Any] | UnsetType = UNSET
     messages: list[Message] | UnsetType = UNSET
-    type: Literal["text"] = "text"
+    type: PushType = "text"
     expires_in: float | UnsetType = UNSET
     producer: str | UnsetType = UNSET
     epoch: int | UnsetType = UNSET

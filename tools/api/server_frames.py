@@ -15,6 +15,14 @@ class Limits(Struct, forbid_unknown_fields=True):
     unacked_bytes: int
 
 
+class Preferred(Struct):
+    """By which channel the operator prefers text to go, what comes next, and after how many attempts."""
+
+    channel: Literal["ws", "sse", "http"]
+    fallback: Literal["sse", "http"] | None
+    attempts: int
+
+
 class Welcome(Frame, tag="welcome"):
     """First frame of a connection. `cursor`: the position from which the next frame follows."""
 
@@ -32,6 +40,10 @@ class Welcome(Frame, tag="welcome"):
     heartbeat: float
     capabilities: Annotated[list[str], Meta(description="What you get beside text: of `caps`, what is known.")]
     limits: Limits
+    channels: Annotated[
+        dict[str, Preferred] | UnsetType,
+        Meta(description="For user_text and model_text, when the route table differs from the shipped one."),
+    ] = UNSET
 
 
 class Gap(Frame, tag="gap"):

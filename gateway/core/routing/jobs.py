@@ -64,7 +64,8 @@ class Jobs:
             ItemKind.POST_PROCESSING,
             job.ident,
             session,
-            now_ms,
+            None,  # a repeat would have another one
+            accepted_at=now_ms,
             type=job.message_type.value,
             payload=msgspec.Raw(job.payload),
             expires_at=None if deadline_seconds is None else now_ms + int(deadline_seconds * 1000),

@@ -45,11 +45,14 @@ def _part(ident: str) -> str:
     return ident.replace("%", "%25").replace(":", "%3A")
 
 
-def encode_item(kind: ItemKind, item_id: str, session: SessionRef, timestamp_ms: int, **fields: Any) -> bytes:
-    """A whole JSON object. `fields` (client, user, run, ask, seq, payload, traceparent) that are None are left out."""
+def encode_item(kind: ItemKind, item_id: str, session: SessionRef, timestamp_ms: int | None, **fields: Any) -> bytes:
+    """A whole JSON object. `fields` (client, user, run, ask, seq, payload, traceparent) that are None are left out.
+
+    Id and timestamp together tell repeats. Without a timestamp the id does it alone, and must never be given again.
+    """
     head = {"id": item_id, "kind": kind.value, "tenant": session.tenant, "session": session.session}
     given = {name: value for name, value in fields.items() if value is not None}
-    return _encode(head | given | {"timestamp": timestamp_ms})
+    return _encode(head | given | ({} if timestamp_ms is None else {"timestamp": timestamp_ms}))
 
 
 __all__ = ["ItemKind", "ask_item_id", "encode_item", "input_item_id", "run_item_id"]

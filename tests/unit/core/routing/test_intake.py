@@ -122,6 +122,7 @@ async def test_a_repeat_puts_its_copies_there_again_under_the_same_ids(fields: d
     await it.text(NOTE, OTHER, **fields)
     await it.text(NOTE, OTHER, **fields)
 
+    assert not [item for item in it.items if "timestamp" in item], "SDKs tell repeats by id and timestamp"
     ids = [item["id"] for item in it.items]
     assert (2, 2) == (it.logged, len(set(ids)))
     assert ids[:2] == ids[2:]
