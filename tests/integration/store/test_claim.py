@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from gateway.domain.wire.capabilities import Capabilities
 from gateway.domain.wire.ids import ConnectionId, UserId
 from gateway.ports import Claimed, ClaimRefusal, ClaimRefused, Origin
 from gateway.settings import RetentionSettings
@@ -240,3 +241,44 @@ async def test_reclaims_are_no_takeovers(stage: Stage) -> None:
 
 async def test_input_begins_at_0(stage: Stage) -> None:
     assert (await stage.claimed()).input_seq == 0
+
+
+async def capabilities(stage: Stage) -> dict[str, tuple[str, ...]]:
+    info = await stage.store.info(stage.ref)
+    assert info is not None
+    return {str(route.client): route.capabilities.words for route in info.routes}
+
+
+async def test_a_route_keeps_what_its_client_takes_until_the_next_claim(stage: Stage) -> None:
+    """Also over renewals and claims of the same socket (A4)."""
+    takes = Capabilities.parse("video/vp8,audio")
+    claimed = await stage.claimed("c1", capabilities=takes)
+    stage.pass_time(50_000)
+    await stage.renew(stage.renew_client(claimed))
+    renewed = await capabilities(stage)
+    await stage.claimed("c1", reclaims=claimed.generation, capabilities=takes)
+    again = await capabilities(stage)
+    await stage.claimed("c2")
+
+    assert renewed == again == {"phone": ("audio", "video/vp8")}
+    assert await capabilities(stage) == {"phone": ()}
+
+
+@pytest.mark.parametrize("stored", ["", "telepathy,audio", "\x00"])
+async def test_a_route_of_another_version_can_be_read(stage: Stage, stored: str) -> None:
+    """Gateways of before wrote nothing there, later ones may write what we do not know (G13)."""
+    await stage.claimed("c1", capabilities=Capabilities.parse("video"))
+    fields = stage.admin.hget(stage.key("routes"), "phone").split("\t")
+    fields[4] = stored
+    stage.admin.hset(stage.key("routes"), "phone", "\t".join(fields))
+
+    assert await capabilities(stage) == {"phone": ("audio",) if "audio" in stored else ()}
+
+
+async def test_a_route_without_the_newer_fields_can_be_read(stage: Stage) -> None:
+    """As the first version wrote it: eleven fields."""
+    await stage.claimed("c1", capabilities=Capabilities.parse("video"))
+    fields = stage.admin.hget(stage.key("routes"), "phone").split("\t")
+    stage.admin.hset(stage.key("routes"), "phone", "\t".join(fields[:11]))
+
+    assert await capabilities(stage) == {"phone": ("video",)}
