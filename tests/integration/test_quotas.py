@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 import pytest_asyncio
+from relayrouter import Publisher
 
 from loadtest.processes import Gateway
 from loadtest.stage import Stage
@@ -24,6 +25,7 @@ TENANTS = {
     "chatty": {"appends_per_second": 1},
     "asking": {"appends_per_second": 1},
     "heavy": {"bytes_per_second": 16_384},
+    "sdk": {"session_appends_per_second": 10, "bytes_per_second": 65_536},
     "streaming": {"bytes_per_second": 65_536},
     "cut": {"bytes_per_second": 1_024},
     "wild": {"session_appends_per_second": 10},
@@ -240,6 +242,23 @@ async def test_single_tokens_refused_move_no_offset(gateways: list[Gateway], htt
     assert refused >= 1
     _, end, _ = await caller.post(gateways[1], "/v1/sessions/t/runs/r/end", {})
     assert end["bytes"] == len(text)
+
+
+async def test_the_python_sdk_waits_and_goes_on(gateways: list[Gateway]) -> None:
+    """Pushes and a run beyond the quota: slower, and all of it is there, once and in order."""
+    urls, text = [gateway.url for gateway in gateways], "Some words that take their time. " * 8
+    bearer = token(tenant="sdk", scope="subscribe publish")
+    async with asyncio.timeout(HOLD_SECONDS), Publisher(urls, session="s", token=bearer) as publisher:
+        pushed = [await publisher.push({"kind": "data", "n": number}) for number in range(24)]
+        async with publisher.run("r") as run:
+            for _ in range(4):
+                await run.write(text)
+
+    assert [result.seq for result in pushed] == list(range(1, 25))
+    assert run.result is not None
+    assert (run.result.reason, run.result.bytes) == ("complete", len(text) * 4)
+    refused = [await gateway.metric("quota_refusals_total", quota="session_appends_per_second") for gateway in gateways]
+    assert sum(refused) >= 1
 
 
 async def test_people_are_heard_when_agents_have_used_up_the_quota(
