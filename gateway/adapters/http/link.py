@@ -107,7 +107,7 @@ class WebSocketLink:
             return True
         try:
             waiting = ioctl(self._socket.fileno(), _SIOCOUTQNSD, b"\0\0\0\0")
-        except (OSError, ValueError):
+        except (OSError, ValueError, AttributeError):
             return True  # no TCP socket: there is nothing to ask
         return waiting == b"\0\0\0\0"
 

@@ -6,6 +6,7 @@ import pytest
 from multidict import MultiDict
 
 from gateway.adapters.http.connect_params import Params, read_params
+from gateway.domain.wire.capabilities import Capabilities
 from gateway.domain.wire.connect import ConnectRequest
 from gateway.domain.wire.cursor import Cursor
 from gateway.domain.wire.errors import ErrorCode, RelayError
@@ -35,7 +36,7 @@ def problems(path_session: str | None = "chat-1", **query: Any) -> dict[str, str
 def test_everything_that_can_be_said() -> None:
     params = read(
         client="c1", cursor="abc.def.7", from_="start", last_received_seq="9", ack="1", replaces="k1", heartbeat="12.5",
-        retry="3", ticket="t" * 43,
+        retry="3", caps="video,audio/opus,smell", ticket="t" * 43,
     )  # fmt: skip
 
     assert params == Params(
@@ -49,6 +50,7 @@ def test_everything_that_can_be_said() -> None:
             replaces=ConnectionId("k1"),
             heartbeat_seconds=12.5,
             retry_count=3,
+            capabilities=Capabilities(("audio/opus", "video")),
         ),
         "t" * 43,
     )
