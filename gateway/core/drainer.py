@@ -151,20 +151,27 @@ class Drainer:
         if not self._is_hurried:
             await self._standings.look(connection.session for connection in connections)
         departures = Departures(connections, self._standings, self._times(), self._clock())
+        give_up = self._give_up_at
         look_at = self._clock() + RUNS_SECONDS
+        looking: asyncio.Task[None] | None = None
         while True:
             now = self._clock()
-            if self._is_hurried:
+            if self._is_hurried or now >= give_up:
                 departures.hurry(now)
                 break
+            if looking is not None and looking.done():
+                departures.release_ended(now)
+                looking, look_at = None, now + RUNS_SECONDS
             due = departures.act(now)
             if due is None:
                 break
-            await self._pause_until(min(due, look_at) if departures.are_in_run else due)
-            if departures.are_in_run and self._clock() >= look_at:
-                await self._standings.look(departures.sessions_in_run)
-                departures.release_ended(self._clock())
-                look_at = self._clock() + RUNS_SECONDS
+            if departures.are_in_run and now >= look_at and looking is None:
+                # Beside the closes: a Redis that answers late must not hold them up.
+                looking = self._owner.start("standings", self._standings.look(departures.sessions_in_run))
+            until = min(due, give_up)
+            await self._pause_until(min(until, max(look_at, now + _LOOK_SECONDS)) if departures.are_in_run else until)
+        if looking is not None:
+            looking.cancel()
         return departures
 
     def _times(self) -> DrainTimes:
@@ -177,9 +184,14 @@ class Drainer:
             returns_per_second=settings.returns_per_second,
         )
 
+    @property
+    def _give_up_at(self) -> float:
+        """From then on there is only the margin."""
+        return self._began_at + self._settings.deadline_seconds - self._settings.margin_seconds
+
     async def _wait_for_ends(self, departures: Departures) -> None:
         """Links end by themselves within their close time-out; nobody tells when the last one did."""
-        give_up = self._began_at + self._settings.deadline_seconds - self._settings.margin_seconds
+        give_up = self._give_up_at
         hurried_give_up = self._clock() + HURRIED_SECONDS
         while self._hub.connections:
             self._close_late_ones(departures)

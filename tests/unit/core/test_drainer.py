@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from gateway.core.connection import Connection
-from gateway.core.departures import STEPS_A_TURN
+from gateway.core.departures import STEPS_A_TURN, Departures
 from gateway.core.drainer import HURRIED_SECONDS, LATE_SECONDS, RUNS_SECONDS, Drainer
 from gateway.core.members import Members
 from gateway.core.standings import Standings
@@ -454,6 +454,42 @@ async def test_runs_that_cannot_be_looked_at_bring_nobody_back_at_once_with_othe
 
         returns = sorted((link.told_at or 0) + float(str(link.slot["after_ms"])) / 1000 for link in links)
         assert all(later - sooner >= 0.008 for sooner, later in pairwise(returns))
+
+
+async def test_a_redis_that_is_slow_to_say_who_is_in_a_run_does_not_hold_up_the_closes() -> None:
+    async with scene() as it:
+        it.runs.have(is_open=True)
+        links = await it.connect(20)
+        it.runs.hangs_after = 1
+
+        await it.drain()
+
+        closes = sorted(link.closed_at or 0 for link in links)
+        assert {link.closed for link in links} == {RESTART}
+        assert max(later - sooner for sooner, later in pairwise(closes)) < 0.2
+
+
+async def test_a_process_that_gets_hardly_any_time_closes_all_before_the_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each turn takes two seconds: a hundred steps in each would take until after it."""
+    async with scene() as it:
+        links = await it.connect(10 * STEPS_A_TURN)
+        stolen_seconds = [0.0]
+        loop_time = asyncio.get_running_loop().time
+        act = Departures.act
+
+        def act_slowly(departures: Departures, now: float) -> float | None:
+            stolen_seconds[0] += 2.0
+            return act(departures, now)
+
+        monkeypatch.setattr(Departures, "act", act_slowly)
+        it.drainer._clock = lambda: loop_time() + stolen_seconds[0]
+        began_at = it.drainer._clock()
+        await it.drain()
+
+        assert {link.closed for link in links} == {RESTART}
+        assert it.drainer._clock() - began_at < SETTINGS.deadline_seconds
 
 
 async def test_runs_are_looked_at_at_their_own_pace_however_often_somebody_leaves() -> None:
