@@ -3,7 +3,7 @@
 The same answer in every gateway and after each restart: it depends on the session's key and the file only.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Final
@@ -60,39 +60,37 @@ class Slot(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RouteBook:
-    """The tables in force. Swapped whole."""
+    """The tables in force. Swapped whole; what each look-up needs is worked out once."""
 
     file: RouteFile
     decision: Decision | None = None
+    verdict: Verdict | None = field(init=False)
+    """Of this file's canary. A decision about another table says nothing."""
+    main: RouteTable = field(init=False)
+    """The table of sessions that are not on trial."""
+    _trial: Canary | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        canary, decision = self.file.canary, self.decision
+        is_about_it = canary is not None and decision is not None and decision.digest == canary.table.digest
+        verdict = decision.verdict if decision is not None and is_about_it else None
+        is_promoted = canary is not None and verdict is Verdict.PROMOTED
+        object.__setattr__(self, "verdict", verdict)
+        object.__setattr__(self, "main", canary.table if canary is not None and is_promoted else self.file.current)
+        object.__setattr__(self, "_trial", canary if verdict is None else None)
 
     @property
     def canary(self) -> Canary | None:
         return self.file.canary
 
     @property
-    def verdict(self) -> Verdict | None:
-        """Of this file's canary. A decision about another table says nothing."""
-        canary, decision = self.file.canary, self.decision
-        if canary is None or decision is None or decision.digest != canary.table.digest:
-            return None
-        return decision.verdict
-
-    @property
     def is_split(self) -> bool:
         """Not all sessions have the same table."""
-        return self.file.canary is not None and self.verdict is None
-
-    @property
-    def main(self) -> RouteTable:
-        """The table of sessions that are not under trial."""
-        canary = self.file.canary
-        return canary.table if canary is not None and self.verdict is Verdict.PROMOTED else self.file.current
+        return self._trial is not None
 
     def table_for(self, tenant: str, session_key: bytes) -> RouteTable:
-        canary = self.file.canary
-        if canary is not None and self.verdict is None and canary.covers(tenant, session_key):
-            return canary.table
-        return self.main
+        trial = self._trial
+        return trial.table if trial is not None and trial.covers(tenant, session_key) else self.main
 
     def slot_for(self, tenant: str, session_key: bytes) -> Slot:
         is_canary = self.canary is not None and self.table_for(tenant, session_key) is self.canary.table
@@ -101,8 +99,7 @@ class RouteBook:
     @property
     def tables(self) -> tuple[RouteTable, ...]:
         """Those that some session may have."""
-        canary = self.file.canary
-        return (self.main, canary.table) if self.is_split and canary is not None else (self.main,)
+        return (self.main,) if self._trial is None else (self.main, self._trial.table)
 
     @property
     def label(self) -> str:

@@ -39,6 +39,12 @@ class ExchangeStage(Stage):
         self.offers = Offers(client, exchange, scripts)
         self.inbox = RedisInbox(client, exchange, shards=self.shards)
         self.runs = RedisRunStore(client, client, scripts, exchange.stop_run)
+        self._made_with = client, exchange
+
+    def with_webhooks(self) -> RedisInbox:
+        """The same inbox as gateways see it that bring this tenant's items to webhooks."""
+        client, exchange = self._made_with
+        return RedisInbox(client, exchange, shards=self.shards, webhook_tenants=(self.tenant,))
 
     async def offer(
         self,

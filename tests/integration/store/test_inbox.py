@@ -7,6 +7,7 @@ import pytest
 
 from gateway.domain.wire.ids import GatewayId
 from gateway.ports import InboxItem, InboxLag
+from gateway.ports.inbox import QUEUE_SHARDS_FROM
 from gateway.settings import InboxSettings, Settings
 from tests.integration.resp.servers import Server
 from tests.integration.store.exchange_stage import ExchangeStage, exchanging
@@ -263,3 +264,22 @@ async def test_tenants_do_not_meet(stage: ExchangeStage, ears: Callable[..., Any
 
     assert await stage.inbox.take(other, "me", 10, 1000) == []
     assert await stage.inbox.lag(other) == InboxLag(0, 0, 0)
+
+
+async def test_a_tenant_with_webhooks_has_its_shards_twice_and_others_have_not(stage: ExchangeStage) -> None:
+    both = stage.with_webhooks()
+    await put(stage, "theirs", shard=0)
+    await put(stage, "ours", shard=QUEUE_SHARDS_FROM)
+
+    ours = await both.take(stage.tenant, "me", 100, 60_000)
+    theirs = await both.take(stage.tenant, "hook", 100, 60_000, for_webhooks=True)
+    assert (["ours"], ["theirs"]) == (texts(ours), texts(theirs))
+    assert 1 == await both.extend(stage.tenant, "me", [(ours[0].shard, ours[0].entry)])
+    assert 2 == (await both.lag(stage.tenant)).waiting
+    assert 1 == await both.bury(stage.tenant, [(ours[0].shard, ours[0].entry)], "no")
+    ((entry, item, _),) = await both.dead(stage.tenant, 10)
+    assert (b"ours", 1) == (item, await both.redrive(stage.tenant, [entry]))
+    (again,) = await both.take(stage.tenant, "me", 100, 60_000)
+    places = [(it.shard, it.entry) for it in (again, *theirs)]
+    assert (QUEUE_SHARDS_FROM, 2) == (again.shard, await both.ack(stage.tenant, places))
+    assert InboxLag(0, 0, 0) == await both.lag(stage.tenant)
