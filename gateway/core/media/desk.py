@@ -14,7 +14,7 @@ from gateway.domain.streams.media_queue import MediaPolicy
 from gateway.domain.wire.bus import decode_media_notice
 from gateway.domain.wire.capabilities import Capabilities
 from gateway.domain.wire.ids import SessionRef
-from gateway.domain.wire.media import read_head
+from gateway.domain.wire.media import MediaHead, read_head
 from gateway.domain.wire.ws_frames import encode_binary
 from gateway.ports import Clock
 from gateway.settings import MediaSettings
@@ -60,10 +60,11 @@ class MediaDesk:
         """Of all lanes."""
         return self._memory.used_bytes
 
-    def has_listeners(self, ref: SessionRef) -> bool:
-        """Somebody here takes media of the session."""
+    def has_listeners(self, ref: SessionRef, head: MediaHead) -> bool:
+        """Somebody here takes such a frame."""
         session = self._hub.session(ref.key)
-        return session is not None and any(connection.media is not None for connection in session.connections)
+        lanes = () if session is None else (connection.media for connection in session.connections)
+        return any(lane is not None and lane.wants(head) for lane in lanes)
 
     def on_media(self, message: bytes) -> None:
         """A bus message. Raises ValueError when it is malformed, of another version too."""

@@ -15,7 +15,7 @@ from gateway.domain.measures import Measures
 from gateway.domain.wire.bus import BusKind, encode_fields
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import GatewayId, SessionRef
-from gateway.domain.wire.media import InvalidMedia, MediaFrame, decode_media, encode_media
+from gateway.domain.wire.media import InvalidMedia, MediaFrame, decode_media, encode_media, read_head
 from gateway.ports import Clock, MediaBus
 from gateway.settings import MediaSettings
 
@@ -97,7 +97,7 @@ class MediaIntake:
         if self._rates.take(ref.key, max(len(data), LEAST_COST_BYTES)):
             return Taken.OVER_RATE
         gateways = await self._audiences.gateways(ref, frame.type, frame.source)
-        if self._desk.has_listeners(ref):
+        if self._desk.has_listeners(ref, read_head(data)):
             gateways = (gateways or set()) | {self._gateway}  # whoever is here is known at once
         if gateways is None:
             return Taken.UNAVAILABLE

@@ -41,11 +41,12 @@ class MediaLane:
     """Made for a connection that takes media. `offered` is at any time `delivered` + dropped + waiting."""
 
     __slots__ = ("_acked_bytes", "_connection", "_is_too_much", "_memory", "_noted_bytes", "_pinged_bytes",
-                 "_pressure", "_queue", "_told_at", "_untold", "_untold_upload", "_window_bytes", "delivered",
+                 "_pressure", "_queue", "_told_at", "_types", "_untold", "_untold_upload", "_window_bytes", "delivered",
                  "dropped", "is_closed", "offered")  # fmt: skip
 
     def __init__(self, connection: "Connection", settings: MediaSettings, memory: MediaMemory) -> None:
         self._connection = connection
+        self._types = frozenset(kind for kind in MediaType if connection.capabilities.takes(kind))
         self._window_bytes = settings.window_bytes
         self._queue = MediaQueue(settings.queue_bytes)
         self._memory = memory
@@ -80,7 +81,7 @@ class MediaLane:
     def wants(self, head: MediaHead) -> bool:
         connection = self._connection
         is_own = head.source == connection.client.encode()
-        return bool(connection.generation) and not is_own and connection.capabilities.takes(head.type)
+        return head.type in self._types and bool(connection.generation) and not is_own
 
     def offer(self, head: MediaHead, data: bytes, now: float, policy: MediaPolicy) -> None:
         self.offered += 1
@@ -132,7 +133,7 @@ class MediaLane:
             now,
             is_behind=self._connection.state is State.LAGGING,
             is_too_much=self._is_too_much or is_poor,
-            may_drop_video=policy.audio_only and self._connection.capabilities.takes(MediaType.AUDIO),
+            may_drop_video=policy.audio_only and MediaType.AUDIO in self._types,
         )
         self._is_too_much = False
         if self._pressure.is_audio_only and not was_audio_only:

@@ -1,5 +1,6 @@
 """Media on real gateways: it crosses them, is thinned for who is slow, and text never is (B2, B10, A4)."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -194,6 +195,30 @@ async def test_what_http_refuses(stage: Stage) -> None:
     assert {200, 429} == set(over)
     assert nobody == (200, {"frames": 1, "sent": 0, "nobody": 1, "dropped": 0})
     assert await status("type=audio", b"x", "t") == 410
+
+
+async def test_a_long_body_is_sent_elsewhere_when_its_gateway_drains(stage: Stage) -> None:
+    """With a retryable refusal that counts what was taken, while the socket's clients are still there."""
+    gateway = await stage.gateway(stage.server().url, drain__settle_seconds="2")
+
+    async def body() -> AsyncIterator[bytes]:
+        for number in range(10_000):
+            yield records(media(AUDIO, number))
+            await asyncio.sleep(0.05)
+
+    async def send() -> tuple[int, dict[str, Any]]:
+        url = f"{gateway.url}/v1/sessions/s/media/cam?framed=1"
+        async with aiohttp.ClientSession() as http, http.post(url, data=body()) as answer:
+            return answer.status, await answer.json()
+
+    async with client(gateway, "ear", caps="audio") as ear:
+        sending = asyncio.create_task(send())
+        await ear.until(lambda: ear.media)
+        gateway.terminate()
+        status, told = await asyncio.wait_for(sending, 20)
+
+    assert (status, told["error"]["code"], told["error"]["retryable"]) == (503, "draining", True)
+    assert told["error"]["details"]["frames"] == told["error"]["details"]["sent"] > 0
 
 
 async def test_a_socket_that_sends_what_it_may_not_is_told_and_goes_on(stage: Stage) -> None:
