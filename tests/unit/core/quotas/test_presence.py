@@ -67,6 +67,18 @@ def test_who_leaves_makes_room() -> None:
     assert presence.tenants == []
 
 
+def test_a_session_that_ends_beside_another_is_counted_no_more() -> None:
+    """Its tenant is still there."""
+    presence = make(sessions=2)
+    for _ in range(2):
+        presence.joined(ACME, is_new_session=True)
+
+    presence.left(ACME, was_last_of_session=True)
+
+    assert presence.here(ACME) == Present(1, 1)
+    assert is_refused(presence, is_new_session=True) is None
+
+
 def test_other_tenants_are_not_touched() -> None:
     """Each has its own count."""
     presence = make(connections=1)
