@@ -154,7 +154,7 @@ METRICS: tuple[Metric, ...] = (
         "Connects that took a token, by kind: new, resume (it brought a position), read (history, further polls).",
         "admitted",
         "kind",
-        tuple(kind.value for kind in AdmissionKind),
+        (*(kind.value for kind in AdmissionKind), OTHER),
     ),
     _counter("refused_new", "New clients that were not admitted, by reason.", "refused_new", "reason", _REFUSALS),
     _counter("refused_resumes", "Clients that came back and were not.", "refused_resumes", "reason", _REFUSALS),
