@@ -22,6 +22,8 @@ from gateway.settings import AuthSettings, LivenessSettings
 log = structlog.get_logger()
 
 TICK_SECONDS = 0.2
+STALL_SECONDS = 0.15
+"""A tick so late: round trips of that time were longer by our own fault."""
 SLOTS = 4
 """A round is 0.8 s: what ends at a time ends within a second of it (U03)."""
 ROUNDS_A_PROGRESS_CHECK = 4
@@ -60,6 +62,8 @@ class Heartbeats:
             now = self._clock()
             self.lag_seconds = max(0.0, now - due)
             self._measures.loop_lag_seconds.observe(self.lag_seconds)
+            if self.lag_seconds >= STALL_SECONDS:
+                self._hub.shared.stalled_at = now
             due += TICK_SECONDS
             if due <= now:
                 due = now + TICK_SECONDS  # ticks that were missed are not made up for: looks count from `now`

@@ -31,6 +31,8 @@ ACK_DELAY_SECONDS: Final = 0.25
 """A client may keep an acknowledgement for so long: that is no part of the way."""
 FLOWS_SECONDS: Final = 5.0
 """Written to since: while the round trips of all get longer, such connections are measured out of turn."""
+AFTER_STALL_SECONDS: Final = 0.3
+"""What came while our loop stood still is read about when it is found to have stood still, before or after."""
 WRITE_SECONDS: Final = 1.0
 SESSIONS_A_WRITE: Final = 100
 """Whose routes are written sooner than by the next renewal. All clients of a bad network change at once, and Redis
@@ -47,7 +49,7 @@ def note_round_trip(connection: Connection, seconds: float, now: float) -> None:
     """A ping was answered. In the gateway's own figures each connection counts once a heartbeat, however often it is
     measured: otherwise the poor would outvote all others."""
     quality = connection.quality
-    quality.on_rtt(seconds)
+    quality.sample = seconds, now
     if now - quality.counted_at >= connection.heartbeat_seconds / 2:
         quality.counted_at = now
         connection.shared.measures.rtt_seconds.observe(seconds)
@@ -76,7 +78,7 @@ class Qualities:
         kernel_seconds = link.rtt_seconds()
         silent_seconds = 0.0
         if connection.channel is Channel.WEBSOCKET:
-            silent_seconds = connection.liveness.silent_seconds(now)
+            silent_seconds = self._network_seconds(connection, now)
         elif kernel_seconds is not None:
             quality.on_rtt(kernel_seconds)
         if quality.look(now, _backlog(connection), silent_seconds):
@@ -89,6 +91,18 @@ class Qualities:
             quality.told = quality.level
             connection.send_control(_told(connection))
         self._measure(connection, now, kernel_seconds or 0.0)
+
+    def _network_seconds(self, connection: Connection, now: float) -> float:
+        """Take its newest round trip into account. Returns for how long nothing has come since a ping; 0 where that
+        is our own fault: our loop stood still meanwhile."""
+        quality, stalled_at = connection.quality, connection.shared.stalled_at
+        sample, quality.sample = quality.sample, None
+        if sample is not None:
+            seconds, came_at = sample
+            if not came_at - seconds <= stalled_at <= came_at + AFTER_STALL_SECONDS:
+                quality.on_rtt(seconds)
+        silent_seconds = connection.liveness.silent_seconds(now)
+        return 0.0 if stalled_at >= now - silent_seconds else silent_seconds
 
     def ease(self, connection: Connection) -> None:
         """Merge its text, or no longer. Also for one that has just caught up."""

@@ -1,6 +1,7 @@
 """What all connections of a gateway have in common: limits, clocks, measures, and who reads the log for them."""
 
 from collections.abc import Callable
+from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 from gateway.domain.measures import Measures
@@ -50,6 +51,7 @@ class Shared:
         "on_live",
         "prefer",
         "resumer",
+        "stalled_at",
         "tagger",
         "thresholds",
         "wall_clock",
@@ -72,6 +74,8 @@ class Shared:
         self.resumer = resumer
         self.tagger: Tagger | None = None
         """Composition sets it where delivery hooks are configured."""
+        self.stalled_at = -inf
+        """When the event loop last was late by STALL_SECONDS: what was under way then says nothing of the network."""
         self.thresholds = Thresholds()
         """Of the quality of connections; composition sets them."""
         self.on_live: Callable[[Connection], None] = lambda _: None

@@ -47,7 +47,7 @@ class Quality:
     """One per connection; small. `level` is what counts now."""
 
     __slots__ = ("_backlog", "_better_since", "_returns", "_unsettled_until", "counted_at", "hint_seconds", "level",
-                 "measured_at", "rtt_seconds", "thresholds", "told")  # fmt: skip
+                 "measured_at", "rtt_seconds", "sample", "thresholds", "told")  # fmt: skip
 
     def __init__(self, thresholds: Thresholds) -> None:
         self.thresholds = thresholds
@@ -56,6 +56,8 @@ class Quality:
         """What the client knows; whoever tells it sets this."""
         self.rtt_seconds: float | None = None
         """Smoothed; None: never measured."""
+        self.sample: tuple[float, float] | None = None
+        """The newest round trip, and when its answer came; it counts from the next look on (core/qualities.py)."""
         self.hint_seconds = 0.0
         """From sending to the newest acknowledgement: at least a round trip, so a long one is a reason to measure."""
         self.measured_at = -inf

@@ -302,13 +302,14 @@ async def test_the_loop_measures_how_late_it_is() -> None:
         )
         task = it.owner.forever("heartbeats", heartbeats.run())
         await asyncio.sleep(10.5 * TICK_SECONDS)
-        in_time = heartbeats.lag_seconds
+        in_time, before = heartbeats.lag_seconds, it.hub.shared.stalled_at
         late[0] = 3.0
 
         await asyncio.sleep(TICK_SECONDS)
 
         assert in_time == pytest.approx(0, abs=0.001)
         assert heartbeats.lag_seconds == pytest.approx(3, abs=0.001)
+        assert before < 0 < it.hub.shared.stalled_at
         assert sum(it.measures.loop_lag_seconds.counts) == 11
         task.cancel()
         await settle()

@@ -1,6 +1,7 @@
 """What follows from a connection's quality: the client is told, its text merged, its route written (A4, A11, B7)."""
 
 from collections.abc import Sequence
+from math import inf
 
 import pytest
 
@@ -108,6 +109,37 @@ async def test_an_acknowledgement_that_was_kept_for_a_moment_is_no_clue() -> Non
         watch.turn(4, (connection, link), rtt=1.0)
 
         assert not link.pings
+
+
+async def test_round_trips_that_our_own_loop_made_long_say_nothing_of_the_network() -> None:
+    """Whether the pong is read before the late tick or after it."""
+    async with stage() as it:
+        watch = Watch(it)
+        connection, _ = await it.connect()
+        for stalled_after in (-0.01, 0.01):
+            note_round_trip(connection, 2.0, it.now[0])
+            it.hub.shared.stalled_at = it.now[0] + stalled_after
+            watch.turn(4)
+        assert connection.quality.level is Level.GOOD
+
+        note_round_trip(connection, 2.0, it.now[0])
+        watch.turn(4)
+        assert connection.quality.level is Level.POOR
+
+
+async def test_silence_while_our_own_loop_stood_still_says_nothing() -> None:
+    async with stage() as it:
+        watch = Watch(it)
+        connection, link = await it.connect()
+        watch.turn(21)
+        assert len(link.pings) == 1
+        it.hub.shared.stalled_at = it.now[0]
+        watch.turn(4)
+        assert connection.quality.level is Level.GOOD
+
+        it.hub.shared.stalled_at = -inf
+        watch.turn(4)
+        assert connection.quality.level is Level.POOR
 
 
 async def test_pings_wait_for_each_other() -> None:
