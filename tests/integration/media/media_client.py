@@ -4,10 +4,12 @@ import asyncio
 import json
 import struct
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Self
 
 import aiohttp
 
+from loadtest.plain_http import ask_once
 from loadtest.wire import Frame, Op, WebSocket
 
 HEADER = struct.Struct("!BBBBBIQ")
@@ -135,3 +137,17 @@ async def post(url: str, stream: str, query: str, body: bytes, session: str = "s
         http.post(f"{url}/v1/sessions/{session}/media/{stream}?{query}", data=pieces()) as answer,
     ):
         return answer.status, await answer.json()
+
+
+@asynccontextmanager
+async def client(url: str, name: str, session: str = "s", **query: Any) -> AsyncIterator[MediaClient]:
+    made = await MediaClient.open(url, session, client=name, **query)
+    try:
+        yield made
+    finally:
+        await made.end()
+
+
+async def push(url: str, payload: dict[str, Any], session: str = "s") -> None:
+    answer = await ask_once(url, "POST", f"/v1/sessions/{session}/push", {"payload": payload})
+    assert answer.status == 200, answer.body
