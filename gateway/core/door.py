@@ -95,7 +95,13 @@ class Door:
 
     async def probe(self, request: ConnectRequest, principal: Principal) -> None:
         """The decision of `enter` without a claim. Raises RelayError, StoreUnavailable."""
+        self.check_quota(request, principal)
         await self._access.member(principal, request.session)
+
+    def check_quota(self, request: ConnectRequest, principal: Principal) -> None:
+        """RelayError QUOTA_EXCEEDED: one connection or session more of this tenant is too many."""
+        if self._hub.presence is not None:
+            self._hub.check_quota(SessionRef(principal.tenant, request.session), request.replaces)
 
     async def enter(
         self, request: ConnectRequest, principal: Principal, check_present: Callable[[], None] = lambda: None
@@ -106,7 +112,7 @@ class Door:
         that were given up long ago: a claim would supersede the connection that the same client has elsewhere by now.
         """
         ref = await self._access.subscriber(principal, request.session)
-        self._hub.check_quota(ref, request.replaces)
+        self.check_quota(request, principal)
         await self._turns.take(is_return=request.is_resume)
         try:
             if (refusal := self._refusal()) is not None:  # a drain began while this one waited, or sent its token

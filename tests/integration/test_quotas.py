@@ -323,6 +323,10 @@ async def test_connections_of_a_tenant_are_counted_over_all_gateways(
             sockets.append(await caller.connect(gateway, "s", client))
             stack.push_async_callback(sockets[-1].close)
         refused = [await refused_connect(caller, gateway, "s", "d") for gateway in gateways]
+        admitted = await gateways[0].metric("admitted_total")
+        probe = await caller.get(gateways[0], "/v1/sessions/s/ws?client=d")
+        refused.append(await refused_connect(caller, gateways[0], "s", "d"))
+        tokens = await gateways[0].metric("admitted_total") - admitted
 
         welcome = (await sockets[0].receive_json())["payload"]
         replacing = await caller.connect(gateways[0], "s", "a", replaces=welcome["connection"])
@@ -337,7 +341,9 @@ async def test_connections_of_a_tenant_are_counted_over_all_gateways(
                     await asyncio.sleep(0.1)
         stack.push_async_callback(instead.close)
 
-    assert [error.status for error in refused] == [429, 429]
+    assert [error.status for error in refused] == [429, 429, 429]
+    assert probe["error"]["code"] == "quota_exceeded"
+    assert tokens == 0, "whom a quota refuses uses up no token of admission"
     assert all(error.headers is not None and int(error.headers["Retry-After"]) >= 5 for error in refused)
     assert await gateways[0].metric("quota_refusals_total", quota="connections") >= 1
 

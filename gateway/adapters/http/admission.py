@@ -109,6 +109,7 @@ class Admission:
 
     async def enter(self, request: web.Request, asked: ConnectRequest, principal: Principal) -> Visit:
         """Takes a place, which is kept unless this raises. Raises RelayError, StoreUnavailable, ClientLeft."""
+        self.door.check_quota(asked, principal)  # a tenant that has enough uses up nobody's tokens
         self.take_place(request, asked, principal)
         try:
             return await self.door.enter(asked, principal, lambda: check_present(request))
