@@ -282,3 +282,19 @@ async def test_a_route_without_the_newer_fields_can_be_read(stage: Stage) -> Non
     stage.admin.hset(stage.key("routes"), "phone", "\t".join(fields[:11]))
 
     assert await capabilities(stage) == {"phone": ("video",)}
+
+
+@pytest.mark.parametrize("how", ["released", "never live"])
+async def test_a_connection_that_owns_the_route_again_takes_what_it_took(stage: Stage, how: str) -> None:
+    """The one that was to replace it took something else, and was lost before it was live."""
+    first = await stage.claimed("c1", capabilities=Capabilities.parse("video"))
+    second = await stage.claimed("c2", replaces=ConnectionId("c1"), capabilities=Capabilities.parse("audio"))
+    between = await capabilities(stage)
+    if how == "released":
+        await stage.release(stage.renew_client(second, "c2"), was_live=False)
+    else:
+        stage.pass_time(15_000)
+        await stage.renew(stage.renew_client(first))
+
+    assert between == {"phone": ("audio",)}
+    assert (await stage.owners(), await capabilities(stage)) == ({"phone": "c1"}, {"phone": ("video",)})

@@ -67,13 +67,15 @@ elseif is_reclaim and current.connection ~= connection then
   tell('1s', META, current.gateway, client, current.connection)
 elseif current.connection == connection then
   -- The same socket again: whatever it replaces stays as it is.
-  for _, name in ipairs({ 'previous_gateway', 'previous_connection', 'previous_generation', 'previous_until' }) do
+  for _, name in ipairs({ 'previous_gateway', 'previous_connection', 'previous_generation', 'previous_until',
+    'previous_capabilities' }) do
     route[name] = current[name]
   end
 elseif replaces ~= '' and replaces == current.connection then
   -- Make before break: the old one receives until the new one is live.
   route.previous_gateway, route.previous_connection = current.gateway, current.connection
   route.previous_generation, route.previous_until = current.generation, now + PREVIOUS_MS
+  route.previous_capabilities = current.capabilities
   tell('1p', META, current.gateway, client, current.connection)
   if current.previous_connection ~= '' then
     tell('1v', META, current.previous_gateway, client, current.previous_connection)
@@ -82,6 +84,7 @@ elseif replaces ~= '' and replaces == current.previous_connection then
   -- The one in between never became live and the client tries again.
   route.previous_gateway, route.previous_connection = current.previous_gateway, current.previous_connection
   route.previous_generation, route.previous_until = current.previous_generation, now + PREVIOUS_MS
+  route.previous_capabilities = current.previous_capabilities
   tell('1s', META, current.gateway, client, current.connection)
 else
   -- A take-over: at most so many a minute.

@@ -1,11 +1,12 @@
--- Routes: fields of the routes hash, one a client. Twelve values, tabs between: gateway, connection, generation, lease (ms),
+-- Routes: fields of the routes hash, one a client. Thirteen values, tabs between: gateway, connection, generation, lease (ms),
 -- capabilities, times of take-overs (ms, commas between), then of the connection that it replaces and that still receives:
 -- gateway, connection, generation, until (ms); these four are empty when there is none. Then the generation of the first
--- claim of its connection, and its quality: level and score, empty until a renewal brings it, or from an older gateway.
+-- claim of its connection, and its quality: level and score, empty until a renewal brings it, or from an older gateway. Last the
+-- capabilities of the connection that it replaces.
 -- Fences compare connection and generation for equality (G6).
 
 local FIELDS = { 'gateway', 'connection', 'generation', 'lease', 'capabilities', 'takeovers', 'previous_gateway',
-  'previous_connection', 'previous_generation', 'previous_until', 'since', 'quality' }
+  'previous_connection', 'previous_generation', 'previous_until', 'since', 'quality', 'previous_capabilities' }
 
 local function parse_route(text)
   local route, i = {}, 0
@@ -30,7 +31,7 @@ end
 
 local function forget_previous(route)
   route.previous_gateway, route.previous_connection = '', ''
-  route.previous_generation, route.previous_until = '', ''
+  route.previous_generation, route.previous_until, route.previous_capabilities = '', '', ''
 end
 
 -- Live routes by client; those whose lease ended are removed.

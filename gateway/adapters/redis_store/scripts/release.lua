@@ -32,6 +32,7 @@ if is_former then
 elseif is_owner and route.previous_connection ~= '' and not was_live then
   route.gateway, route.connection = route.previous_gateway, route.previous_connection
   route.since = route.previous_generation
+  route.capabilities = route.previous_capabilities
   route.generation, route.lease = next_generation(META, now_us), now + LEASE_MS
   forget_previous(route)
   store_route(ROUTES, client, route)

@@ -41,6 +41,7 @@ for i = 4, #ARGV, 6 do
         is_owner = true
         route.gateway, route.connection, route.generation = gateway, connection, next_generation(META, now_us)
         route.since = generation
+        route.capabilities = route.previous_capabilities
         forget_previous(route)
         answer = 'k ' .. route.generation
       else
