@@ -309,6 +309,16 @@ async def test_it_gives_up_when_nobody_takes_anything_for_long() -> None:
     assert caught.group_contains(PublishError, match=r"no gateway took it for 0\.01 s")
 
 
+async def test_a_quota_is_waited_for_and_never_given_up() -> None:
+    """However long others use it up: it is no trouble of the gateway, and no other one would grant more."""
+    log, other = FakeLog(script=[nothing, *[raising(web.HTTPTooManyRequests, "quota_exceeded")] * 30]), FakeLog()
+    async with serving_log(log) as url, serving_log(other) as idle:
+        await publish(publisher_of(url, idle, give_up_seconds=0.02), "a")
+
+    assert log.texts == ["a"]
+    assert other.requests == 0
+
+
 async def test_offering_waits_while_too_much_is_unacknowledged() -> None:
     log = FakeLog(hold=asyncio.Event())
     async with serving_log(log) as url:
