@@ -1,7 +1,7 @@
 // dist/: ES modules, CommonJS and types of every entry point, and one file for pages without a bundler.
 // Peer dependencies stay outside.
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { minify } from "terser";
@@ -21,9 +21,28 @@ const sources = (folder) =>
     .map((path) => join(folder, path));
 
 rmSync(dist, { recursive: true, force: true });
-const { mangleCache } = await build({
-  ...everywhere,
+// The core alone in one file, as small as it gets: what scripts/size.mjs measures. The others take over its names.
+const { outputFiles, mangleCache } = await build({
+  ...common,
   mangleCache: {},
+  entryPoints: [entries.index],
+  minify: true,
+  charset: "utf8",
+  format: "esm",
+  platform: "browser",
+  write: false,
+});
+const { code } = await minify(outputFiles[0].text, {
+  module: true,
+  ecma: 2022,
+  compress: { ecma: 2022, module: true, passes: 5, lhs_constants: false }, // nothing unsafe
+});
+mkdirSync(dist);
+writeFileSync(join(dist, "relayrouter.min.js"), code);
+
+const { mangleCache: names } = await build({
+  ...everywhere,
+  mangleCache,
   format: "esm",
   splitting: true,
   outdir: join(dist, "esm"),
@@ -32,7 +51,7 @@ const { mangleCache } = await build({
 const { bundle: _, packages: __, ...single } = everywhere;
 await build({
   ...single,
-  mangleCache,
+  mangleCache: names,
   entryPoints: sources(join(root, "src")),
   format: "cjs",
   outdir: join(dist, "cjs"),
@@ -62,24 +81,6 @@ await build({
   outdir: dist,
   banner: { js: "/*! RelayRouter, Apache-2.0 */" },
 });
-
-// The core alone in one file, as small as it gets: what scripts/size.mjs measures.
-const { outputFiles } = await build({
-  ...common,
-  mangleCache,
-  entryPoints: [entries.index],
-  minify: true,
-  charset: "utf8",
-  format: "esm",
-  platform: "browser",
-  write: false,
-});
-const { code } = await minify(outputFiles[0].text, {
-  module: true,
-  ecma: 2022,
-  compress: { ecma: 2022, module: true, passes: 5, lhs_constants: false }, // nothing unsafe
-});
-writeFileSync(join(dist, "relayrouter.min.js"), code);
 
 writeFileSync(join(dist, ".built"), ""); // what the Makefile looks at
 const [now, old] = [join(root, "dist"), join(root, `dist.${process.pid}.old`)];

@@ -3,7 +3,7 @@
  * and neither the wire, nor the public API, nor the environment has it (test/bundle.test.ts). `_x` is a class's own.
  */
 const INTERNAL_NAMES = `
-  acks afterMs answered arrivedAt begins cancelTimer clientId climbDelayMs conductor dead delivery drain emit
+  acks afterMs answered arrivedAt begins clientId climbDelayMs conductor dead delivery drain emit
   emitter ended fail failures fill finish forsake hasGap heard heartbeatMs hold isAnswered isControl isCut
   isCutByNext isDegraded isDuplex isFilled isFilling isFull isHealed isHeld isOver isProven isRenewable isSent
   isWelcome isWhole keepInputs keeper letGo live loop lost mayPoll missed missing moveTo moved network nextDelayMs

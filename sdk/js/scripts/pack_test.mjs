@@ -45,7 +45,7 @@ step("pack and install", () => {
     .map((file) => file.path)
     .filter((path) => !/^(dist\/|package\.json|README\.md|LICENSE)/.test(path));
   if (strange.length) throw new Error(`it packs ${strange}`);
-  for (const needed of ["README.md", "LICENSE", "dist/relayrouter.browser.js"]) {
+  for (const needed of ["README.md", "LICENSE", "dist/relayrouter.browser.js", "dist/relayrouter.min.js"]) {
     if (!files.some((file) => file.path === needed)) throw new Error(`it lacks ${needed}`);
   }
   writeFileSync(join(folder, "package.json"), '{"name":"consumer","private":true,"type":"module"}\n');
@@ -60,11 +60,12 @@ step("import every entry", () => {
   for (const [from, , names] of ids) {
     run(process.execPath, ["--input-type=module", "-e", `import * as m from "${from}"; ${check(names)}`]);
   }
-  run(process.execPath, [
-    "--input-type=module",
-    "-e",
-    `import * as m from "${name}/browser"; ${check(["connect", "Segmenter"])}`,
-  ]);
+  for (const [file, names] of [
+    ["browser", ["connect", "Segmenter"]],
+    ["min", NAMES["."]],
+  ]) {
+    run(process.execPath, ["--input-type=module", "-e", `import * as m from "${name}/${file}"; ${check(names)}`]);
+  }
 });
 
 step("require every entry", () => {
@@ -73,7 +74,7 @@ step("require every entry", () => {
   }
 });
 
-/** The lowest rung: it is in a chunk of its own, loaded when it is needed. */
+/** By the lowest rung. */
 const READ = `const session = connect({ url: process.argv[1], session: "s", channel: "poll", from: "start" });
 (async () => {
   for await (const message of session) {
@@ -130,7 +131,7 @@ export const kinds: Promise<string[]> = (async () => {
   const write = (path, ...lines) => writeFileSync(join(folder, path), `${lines.flat().join("\n")}\n`);
   const ai = ids.filter(([from]) => from.endsWith("/ai-sdk"));
   const others = ids.filter((each) => !ai.includes(each));
-  const browser = `import { connect } from "${name}/browser";\nexport const u = connect;`;
+  const browser = `import { connect } from "${name}/browser";\nexport { connect as c } from "${name}/min";\nexport const u = connect;`;
   write("types/esm.mts", imports(others), browser, uses(others), own);
   write("types/cjs.cts", requires(others), uses(others), own);
   write("types/ai.mts", imports(ai), uses(ai));

@@ -82,7 +82,7 @@ export interface ConnectOptions {
   /** Where there is no global one (Node 20): that of the package `ws`. */
   WebSocket?: SocketConstructor;
   fetch?: FetchLike;
-  /** For tests. */
+  /** For tests. Its functions are called without `this`. */
   platform?: Platform;
 }
 

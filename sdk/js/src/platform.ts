@@ -152,6 +152,8 @@ export function createTimer(platform: Platform) {
   };
 }
 
+export type Timer = ReturnType<typeof createTimer>;
+
 /** Rejects when it throws, in whatever way, or is late. Never settles in the call itself. */
 export async function inTime<T>(platform: Platform, ms: number, act: () => Promise<T>, onLate = none): Promise<T> {
   let cancel = none;

@@ -6,7 +6,7 @@
 import type { Core } from "./core.js";
 import { QueueFullError, type RelayError } from "./errors.js";
 import { type JsonObject, numberOf } from "./messages.js";
-import { createGate, none } from "./platform.js";
+import { createGate, createTimer, type Timer } from "./platform.js";
 import { passes, RETRY_MS, refusalOf } from "./refusal.js";
 
 const MAX_PENDING = 64;
@@ -16,7 +16,8 @@ interface Pending {
   readonly payload: JsonObject;
   resolve(accepted: JsonObject): void;
   reject(error: RelayError): void;
-  cancelTimer(): void;
+  /** Until it is said again. */
+  readonly pause: Timer;
 }
 
 /** `send` hands one to the connection, if there is one. Its answer comes by `settle`. */
@@ -33,7 +34,7 @@ export function createRequests({ platform }: Core, send: (payload: JsonObject) =
       if (_pending.size >= MAX_PENDING) throw new QueueFullError("too many wait");
       const id = platform.randomHex(ID_BYTES);
       return new Promise((resolve, reject) => {
-        _pending.set(id, { payload: { kind, ...fields, id }, resolve, reject, cancelTimer: none });
+        _pending.set(id, { payload: { kind, ...fields, id }, resolve, reject, pause: createTimer(platform) });
         _say(id);
       });
     },
@@ -55,9 +56,7 @@ export function createRequests({ platform }: Core, send: (payload: JsonObject) =
       const request = _pending.get(id);
       if (!request) return;
       if (!isAccepted && passes(payload)) {
-        request.cancelTimer();
-        request.cancelTimer = platform.after(numberOf(payload.after_ms) ?? RETRY_MS, () => _say(id));
-        return;
+        return request.pause.start(numberOf(payload.after_ms) ?? RETRY_MS, () => _say(id));
       }
       _pending.delete(id);
       if (isAccepted) request.resolve(payload);
@@ -68,7 +67,7 @@ export function createRequests({ platform }: Core, send: (payload: JsonObject) =
       _closed = error;
       _goOn();
       for (const request of _pending.values()) {
-        request.cancelTimer();
+        request.pause.stop();
         request.reject(error);
       }
       _pending.clear();

@@ -2233,7 +2233,7 @@ function createRequests({ platform }, send) {
       if (_pending.size >= MAX_PENDING) throw new QueueFullError("too many wait");
       const id = platform.randomHex(ID_BYTES);
       return new Promise((resolve, reject) => {
-        _pending.set(id, { payload: { kind, ...fields, id }, resolve, reject, cancelTimer: none });
+        _pending.set(id, { payload: { kind, ...fields, id }, resolve, reject, pause: createTimer(platform) });
         _say(id);
       });
     },
@@ -2252,9 +2252,7 @@ function createRequests({ platform }, send) {
       const request = _pending.get(id);
       if (!request) return;
       if (!isAccepted && passes(payload)) {
-        request.cancelTimer();
-        request.cancelTimer = platform.after(numberOf(payload.after_ms) ?? RETRY_MS, () => _say(id));
-        return;
+        return request.pause.start(numberOf(payload.after_ms) ?? RETRY_MS, () => _say(id));
       }
       _pending.delete(id);
       if (isAccepted) request.resolve(payload);
@@ -2264,7 +2262,7 @@ function createRequests({ platform }, send) {
       _closed = error;
       _goOn();
       for (const request of _pending.values()) {
-        request.cancelTimer();
+        request.pause.stop();
         request.reject(error);
       }
       _pending.clear();
