@@ -63,7 +63,7 @@ class Heartbeats:
             self.lag_seconds = max(0.0, now - due)
             self._measures.loop_lag_seconds.observe(self.lag_seconds)
             if self.lag_seconds >= STALL_SECONDS:
-                self._hub.shared.stalled_at = now
+                self._hub.shared.stalled_at, self._hub.shared.stalled_seconds = now, self.lag_seconds
             due += TICK_SECONDS
             if due <= now:
                 due = now + TICK_SECONDS  # ticks that were missed are not made up for: looks count from `now`

@@ -93,16 +93,17 @@ class Qualities:
         self._measure(connection, now, kernel_seconds or 0.0)
 
     def _network_seconds(self, connection: Connection, now: float) -> float:
-        """Take its newest round trip into account. Returns for how long nothing has come since a ping; 0 where that
-        is our own fault: our loop stood still meanwhile."""
-        quality, stalled_at = connection.quality, connection.shared.stalled_at
+        """Take its newest round trip into account. Returns for how long nothing has come since a ping. Both less what
+        our own loop stood still meanwhile."""
+        quality, shared = connection.quality, connection.shared
         sample, quality.sample = quality.sample, None
         if sample is not None:
             seconds, came_at = sample
-            if not came_at - seconds <= stalled_at <= came_at + AFTER_STALL_SECONDS:
-                quality.on_rtt(seconds)
+            was_stalled = came_at - seconds <= shared.stalled_at <= came_at + AFTER_STALL_SECONDS
+            quality.on_rtt(max(0.0, seconds - shared.stalled_seconds) if was_stalled else seconds)
         silent_seconds = connection.liveness.silent_seconds(now)
-        return 0.0 if stalled_at >= now - silent_seconds else silent_seconds
+        was_stalled = shared.stalled_at >= now - silent_seconds
+        return max(0.0, silent_seconds - shared.stalled_seconds) if was_stalled else silent_seconds
 
     def ease(self, connection: Connection) -> None:
         """Merge its text, or no longer. Also for one that has just caught up."""

@@ -52,6 +52,7 @@ class Shared:
         "prefer",
         "resumer",
         "stalled_at",
+        "stalled_seconds",
         "tagger",
         "thresholds",
         "wall_clock",
@@ -75,7 +76,8 @@ class Shared:
         self.tagger: Tagger | None = None
         """Composition sets it where delivery hooks are configured."""
         self.stalled_at = -inf
-        """When the event loop last was late by STALL_SECONDS: what was under way then says nothing of the network."""
+        self.stalled_seconds = 0.0
+        """When the event loop was last late by much, and by how much (heartbeats): round trips of then include it."""
         self.thresholds = Thresholds()
         """Of the quality of connections; composition sets them."""
         self.on_live: Callable[[Connection], None] = lambda _: None

@@ -118,13 +118,19 @@ async def test_round_trips_that_our_own_loop_made_long_say_nothing_of_the_networ
         connection, _ = await it.connect()
         for stalled_after in (-0.01, 0.01):
             note_round_trip(connection, 2.0, it.now[0])
-            it.hub.shared.stalled_at = it.now[0] + stalled_after
+            it.hub.shared.stalled_at, it.hub.shared.stalled_seconds = it.now[0] + stalled_after, 1.85
             watch.turn(4)
         assert connection.quality.level is Level.GOOD
 
-        note_round_trip(connection, 2.0, it.now[0])
-        watch.turn(4)
-        assert connection.quality.level is Level.POOR
+        # A moment's stall within a long way does not hide it, nor does a stall of before.
+        connection.quality.rtt_seconds = None
+        note_round_trip(connection, 1.0, it.now[0])
+        it.hub.shared.stalled_at, it.hub.shared.stalled_seconds = it.now[0], 0.15
+        watch.turn(3.2)
+        assert connection.quality.rtt_seconds == 0.85
+        note_round_trip(connection, 1.0, it.now[0])
+        watch.turn(3.2)
+        assert connection.quality.rtt_seconds == 0.925
 
 
 async def test_silence_while_our_own_loop_stood_still_says_nothing() -> None:
@@ -133,7 +139,7 @@ async def test_silence_while_our_own_loop_stood_still_says_nothing() -> None:
         connection, link = await it.connect()
         watch.turn(21)
         assert len(link.pings) == 1
-        it.hub.shared.stalled_at = it.now[0]
+        it.hub.shared.stalled_at, it.hub.shared.stalled_seconds = it.now[0], 4.9
         watch.turn(4)
         assert connection.quality.level is Level.GOOD
 
