@@ -17,7 +17,10 @@ def main() -> int:
     parser.add_argument("--only", action="append", metavar="FIGURE", help="one figure's name; may be repeated")
     parser.add_argument("--sockets", type=int, default=1000)
     parser.add_argument("--idle", type=int, default=5000)
-    parser.add_argument("--storm", type=int, default=2000, help="SDK clients of the reconnect storm")
+    parser.add_argument("--reconnect", type=int, default=2000, help="SDK clients that lose their only gateway")
+    parser.add_argument("--storm", type=int, default=6000, help="readers of running streams while a cluster is rolled")
+    parser.add_argument("--capacity-idle", type=int, default=20_000)
+    parser.add_argument("--capacity-streaming", type=int, default=2_000)
     parser.add_argument("--seconds", type=float, default=8)
     arguments = parser.parse_args()
     pin(LOAD_CORE)
@@ -43,7 +46,9 @@ def main() -> int:
         ({"p99_ms_chunk_to_client"}, lambda: figures.ingest_times(seconds, "tokens")),
         ({"p99_ms_raw_chunk_to_client"}, lambda: figures.ingest_times(seconds, "raw")),
         ({"heal_seconds"}, figures.heal),
-        (set(storms.NAMES), lambda: storms.storm(arguments.storm)),
+        (set(storms.RECONNECT), lambda: storms.reconnect(arguments.reconnect)),
+        (set(storms.STORM), lambda: storms.storm(arguments.storm)),
+        (set(storms.CAPACITY), lambda: storms.capacity(arguments.capacity_idle, arguments.capacity_streaming)),
     ]
     wanted = set(arguments.only or (figure.name for figure in FIGURES))
     values: dict[str, float] = {}

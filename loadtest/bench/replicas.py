@@ -49,6 +49,18 @@ class Figures(NamedTuple):
     most_per_second: float
     redis_us_at_most: float
 
+    def better_of(self, other: "Figures") -> "Figures":
+        """Another process on the machine can only make a round dearer."""
+        return Figures(
+            self.replicas,
+            self.waits_for,
+            min(self.p50_ms, other.p50_ms),
+            min(self.p99_ms, other.p99_ms),
+            min(self.redis_us, other.redis_us),
+            max(self.most_per_second, other.most_per_second),
+            min(self.redis_us_at_most, other.redis_us_at_most),
+        )
+
     def __str__(self) -> str:
         latency = f"{self.p50_ms:.2f} ms | {self.p99_ms:.2f} ms | {self.redis_us:.0f} us"
         return (
@@ -182,12 +194,18 @@ def _drain(listener: Any) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=4, help="of each part (default 4)")
+    parser.add_argument("--rounds", type=int, default=3, help="each figure is the best of so many (default 3)")
     parser.add_argument("--per-second", type=float, default=1000, help="appends at the fixed rate (default 1000)")
     options = parser.parse_args(arguments)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    best: dict[tuple[int, int], Figures] = {}
+    for _ in range(options.rounds):
+        for case in CASES:
+            found = asyncio.run(measure(*case, options.per_second, options.seconds))
+            best[case] = found.better_of(best.get(case, found))
     print("| replicas | waits for | P50 | P99 | Redis | most a second | Redis then |\n|---|---|---|---|---|---|---|")
-    for replicas, waits_for in CASES:
-        print(asyncio.run(measure(replicas, waits_for, options.per_second, options.seconds)), flush=True)
+    for figures in best.values():
+        print(figures)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ def show(figures: Figures) -> None:
     print(f"clients                 {figures.clients}")
     print(f"no gateway for          {figures.down_seconds:.1f} s")
     print(f"attempts a second       {' '.join(str(count) for count in figures.per_second)}")
-    print(f"due in the first second {' '.join(str(count) for count in figures.slots)}")
+    print(f"in the first second     {' '.join(str(count) for count in figures.slots)}")
+    print(f"due in it               {' '.join(str(count) for count in figures.due_slots)}")
     print(f"most of a tenth         {figures.most_of_a_slot:.1%} of the attempts of the first second")
     print(f"most admitted           {figures.most_admitted} a second")
     print(
@@ -43,9 +44,9 @@ def main() -> int:
         print(
             json.dumps(
                 {
-                    "storm_most_of_a_slot": figures.most_of_a_slot,
-                    "storm_all_live_seconds": live[-1] if live else None,
-                    "storm_most_admitted_per_second": figures.most_admitted,
+                    "reconnect_most_of_a_slot": figures.most_of_a_slot,
+                    "reconnect_all_live_seconds": live[-1] if live else None,
+                    "reconnect_most_admitted_per_second": figures.most_admitted,
                     "attempts_per_second": figures.per_second,
                     "problems": figures.problems(),
                 }

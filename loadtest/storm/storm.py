@@ -58,9 +58,13 @@ class Figures:
 
     @property
     def slots(self) -> list[int]:
-        """Attempts in each tenth of the first second after the loss."""
-        counts = Counter(int(attempt / SLOT_SECONDS) for attempt in self.dues if attempt < 1)
-        return [counts[number] for number in range(10)]
+        """Attempts in each tenth of the first second after the kill, by the clock."""
+        return _tenths(self.attempts)
+
+    @property
+    def due_slots(self) -> list[int]:
+        """The same by when each was meant to be: what the rule alone makes, whatever the machine."""
+        return _tenths(self.dues)
 
     @property
     def most_of_a_slot(self) -> float:
@@ -229,6 +233,11 @@ class Storm:
         figures.attempts.sort()
         figures.live_seconds.sort()
         figures.outcomes = Counter({name: int(count) for name, count in (await outcomes_of(gateway)).items()})
+
+
+def _tenths(moments: Sequence[float]) -> list[int]:
+    counts = Counter(int(moment / SLOT_SECONDS) for moment in moments if moment < 1)
+    return [counts[number] for number in range(10)]
 
 
 async def outcomes_of(gateway: Gateway) -> dict[str, float]:
