@@ -230,7 +230,8 @@ class StreamPublisher:
             self._late_attaches -= 1
         elif reply.is_final and reply.code not in _ATTACH_AFTER and reply.details.get("reason") != "run_open":
             raise PublishError(f"the gateway refused it: {reply.error.get('message') or reply.cause}")
-        self._has_tried = self._has_tried or bool(reply.status) or reply.is_unknown
+        is_quota = reply.code == ErrorCode.QUOTA_EXCEEDED  # nothing was opened: the run may be another one's
+        self._has_tried = self._has_tried or (bool(reply.status) and not is_quota) or reply.is_unknown
         self.result.lost_writes += reply.code == ErrorCode.LOST_WRITES
         await self._pause(reply, is_moving=reply.code != ErrorCode.LOST_WRITES)
         if self._has_tried:
@@ -311,13 +312,15 @@ class StreamPublisher:
     async def _pause(self, reply: Reply, *, is_moving: bool) -> None:
         """Before the next try, elsewhere when `is_moving`. Raises PublishError when nothing helped for too long."""
         message = reply.error.get("message") or reply.cause
+        if reply.code == ErrorCode.QUOTA_EXCEEDED:  # no trouble, and no other gateway grants more
+            is_moving, self._failing_since = False, None
         now = time.monotonic()
         self._failing_since = now if self._failing_since is None else self._failing_since
         if now - self._failing_since >= self._settings.give_up_seconds:
             raise PublishError(f"no gateway took it for {self._settings.give_up_seconds:g} s; the last: {message}")
         self._turn += is_moving
         self._on_trouble(f"going on elsewhere: {message}" if is_moving else f"sending again: {message}")
-        await asyncio.sleep(self._backoff.next_delay_seconds(0.0))
+        await asyncio.sleep(self._backoff.next_delay_seconds(reply.after_seconds or 0.0))
 
     def _note_success(self) -> None:
         self._failing_since = None

@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from gateway.adapters.client.publish_stream import StreamPublisher, StreamResult, publish_stream
 from gateway.adapters.client.publisher import PublishError
 from gateway.adapters.client.settings import BackoffSettings, StreamSettings
 from gateway.ports import EndedBy, StopRun
 from gateway.samples import LONG_ANSWER, load_sample
+from tests.unit.adapters.client.fake_gateway import serving
 from tests.unit.adapters.http.serving_runs import ServedRuns, serving_runs
 from tests.unit.core.runs.fake_runs import FakeRuns
 from tests.unit.core.runs.runs_stage import REF, RUN
@@ -248,3 +250,26 @@ async def test_what_is_in_the_log_is_not_held_for_ever() -> None:
         result = await publisher.publish(large())
 
     assert ("complete", 100_000) == (result.reason, len(store.texts()[0]))
+
+
+async def test_a_quota_that_refused_a_run_makes_nobody_elses_ours() -> None:
+    """It opened nothing: a run that is found open afterwards has another writer, and is not taken over."""
+    answers = [(429, "quota_exceeded", {})] * 3 + [(409, "conflict", {"reason": "run_open"})]
+    attached: list[str] = []
+
+    async def stream(request: web.Request) -> web.Response:
+        status, code, details = answers.pop(0)
+        await request.read()
+        return web.json_response({"error": {"code": code, "message": code, "details": details}}, status=status)
+
+    async def attach(request: web.Request) -> web.Response:
+        attached.append(request.path)
+        return web.json_response({"epoch": 2, "offset": 0})
+
+    run = "/v1/sessions/{session}/runs/{run}"
+    async with serving(web.post(run + "/stream", stream), web.post(run + "/attach", attach)) as url:
+        with pytest.raises(PublishError, match="somebody else publishes it"):
+            await publish_stream([url], "s", "r7", words(3), settings=QUICK)
+
+    assert attached == []
+    assert answers == []
