@@ -62,10 +62,10 @@ async def test_what_is_open_stays_and_the_gate_opens_again(server: Server) -> No
 
 async def test_a_late_loop_refuses_new_clients_until_it_is_on_time(server: Server) -> None:
     """Really late: something blocks it."""
-    late = {"new_lag_seconds": 0.05, "resume_lag_seconds": 60}
+    late = {"new_lag_seconds": 0.15, "resume_lag_seconds": 60}
     async with serving(server, admission=late) as world, world.connect(WS + "open") as socket:
         await socket.control("welcome")
-        await until(world, "no_new", busy_seconds=0.4)
+        await until(world, "no_new", busy_seconds=0.6)
         seen = await answer(world, WS + "me"), await answer(world, WS + "me" + BACK)
         await until(world, "open")
 
