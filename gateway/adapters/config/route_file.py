@@ -27,10 +27,16 @@ class BadRoutes(OperatorError):
         self.problems = tuple(problems)
 
 
+def read_bounded(path: Path) -> bytes:
+    """Enough of it to judge it: one that is too large is refused and not held. Raises OSError."""
+    with path.open("rb") as file:
+        return file.read(MAX_BYTES + 1)
+
+
 def load_route_file(path: Path) -> RouteFile:
     """Raises BadRoutes, also when it cannot be read."""
     try:
-        data = path.read_bytes()
+        data = read_bounded(path)
     except OSError as exc:
         raise BadRoutes(str(path), [Problem(1, f"cannot be read: {exc.strerror or type(exc).__name__}")]) from None
     return parse_routes(data, str(path))
@@ -57,8 +63,8 @@ def parse_routes(data: bytes, name: str) -> RouteFile:
         raise BadRoutes(
             name, [Problem(line, f"not valid YAML: {getattr(exc, 'problem', None) or 'syntax error'}")]
         ) from None
-    except (ValueError, OverflowError, RecursionError):
-        raise BadRoutes(name, [Problem(1, "has a value that cannot be read")]) from None
+    except RecursionError:
+        raise BadRoutes(name, [Problem(1, "is nested too deep")]) from None
     if located is None:
         raise BadRoutes(name, problems or [Problem(1, "is empty")])
     found = read_tables(located)
@@ -87,7 +93,12 @@ class _Locating:
         if isinstance(node, yaml.SequenceNode):
             found = [self.locate(item, item.start_mark.line + 1, depth + 1) for item in node.value]
             return Located(tuple(item for item in found if item is not None), line)
-        value = self._loader.construct_object(node)
+        try:
+            value = self._loader.construct_object(node)
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
+            # What YAML's own types raise for `!!int ""` or a thirteenth month.
+            self._problems.append(Problem(line, "has a value that is not what its tag or form says"))
+            return None
         return Located(value if isinstance(value, str | int | float | None) else str(node.value), line)
 
     def _mapping(self, node: yaml.MappingNode, depth: int) -> dict[str, Located]:
@@ -104,4 +115,4 @@ class _Locating:
         return values
 
 
-__all__ = ["MAX_BYTES", "BadRoutes", "load_route_file", "parse_routes"]
+__all__ = ["MAX_BYTES", "BadRoutes", "load_route_file", "parse_routes", "read_bounded"]

@@ -6,7 +6,7 @@ Asks the file system and needs no notices of it, so it works on every kind of vo
 from pathlib import Path
 from typing import NamedTuple
 
-from gateway.adapters.config.route_file import BadRoutes, load_route_file, parse_routes
+from gateway.adapters.config.route_file import BadRoutes, load_route_file, parse_routes, read_bounded
 from gateway.domain.routing.book import RouteFile
 from gateway.ports.routing import RoutesRefused
 
@@ -35,7 +35,7 @@ class RouteFileWatch:
         """Raises BadRoutes: a gateway does not start with other routes than its operator means."""
         self._taken = self._signature()
         found = load_route_file(self._path)
-        self._data = self._path.read_bytes()
+        self._data = read_bounded(self._path)
         return found
 
     def look(self) -> RouteFile | RoutesRefused | None:
@@ -48,7 +48,7 @@ class RouteFileWatch:
             self._seen, self._is_changing = signature, True
             return None
         try:
-            data = self._path.read_bytes() if signature is not None else b""
+            data = read_bounded(self._path) if signature is not None else b""
         except OSError:
             return None  # gone between the two
         if self._signature() != signature:

@@ -161,6 +161,15 @@ WORDS = st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "value", ["!!int ''", "!!int x", "!!float ''", "2001-13-01", "!!binary '*'", "!!bool x", "!x y"]
+)
+def test_a_value_that_yaml_itself_cannot_read_is_told_with_its_line(value: str) -> None:
+    problems = problems_of(f"routes: {{}}\nversion: {value}\n")
+
+    assert [2] == [line for line, _ in problems]
+
+
 def test_an_alias_of_itself_ends() -> None:
     problems = problems_of("routes: &a\n  control: *a\n")
 
