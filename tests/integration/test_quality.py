@@ -21,7 +21,7 @@ pytestmark = pytest.mark.fault
 TOKEN_SECONDS = 0.02
 WINDOW_SECONDS = 3.0
 OFTEN = {"liveness__heartbeat_seconds": "2"}
-"""So that the first measurement comes soon; longer than the round trip, as the newest ping's answer is measured only."""
+"""So that the first measurement comes soon; more than the round trip, as only the newest ping is measured."""
 
 
 def link_to(gateway: Gateway, one_way_seconds: float) -> SlowLink:

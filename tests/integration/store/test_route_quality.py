@@ -59,4 +59,4 @@ async def test_a_route_as_the_version_before_stores_it_is_renewed(stage: Stage, 
     assert [result.outcome for result in await stage.renew(client)] == [Renewal.OK]
     assert await quality_of(stage) == ""
     assert await stage.owners() == {"phone": "c1"}
-    assert stage.admin.hget(key, "phone").count("\t") == SINCE + 1
+    assert stage.admin.hget(key, "phone").count("\t") >= SINCE + 1  # whole again, with what came later
