@@ -19,8 +19,8 @@ from tools.api.frames import SERVER_CONTROLS, TEXT_FRAMES, check_frame
 
 SESSION = "chat-1"
 BASE = f"/v1/sessions/{SESSION}"
-NOT_HERE = {"state", "forked", "expiring"}
-"""Need a hook, a fail-over, a token; each has tests of its own."""
+NOT_HERE = {"state", "forked", "expiring", "quality"}
+"""Need a hook, a fail-over, a token, a bad link; each has tests of its own."""
 
 
 class Watcher:
