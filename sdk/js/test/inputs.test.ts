@@ -107,6 +107,34 @@ describe("inputs", () => {
     expect(stage.gateway.socket.inputs.map(({ seq, payload }) => [seq, payload])).toEqual([[1, { text: "a" }]]);
   });
 
+  it("said before the store is read come behind those in it, and nothing is written before", async () => {
+    const stage = new Stage();
+    const place = { client: "tab", user: null, cursor: "e.f.0", inputs: [{ seq: 1, payload: { text: "kept" } }] };
+    const log: string[] = [];
+    const session = stage.connect({
+      store: {
+        isShared: false,
+        load: async () => {
+          await settle();
+          log.push("read");
+          return place;
+        },
+        save: async (_name, { inputs }) => void log.push(`${inputs.length} written`),
+      },
+    });
+    void session.send({ text: "new" });
+    await settle();
+    await settle();
+    stage.gateway.socket.welcome();
+    await settle();
+
+    expect(stage.gateway.socket.inputs.map(({ seq, payload }) => [seq, payload])).toEqual([
+      [1, { text: "kept" }],
+      [2, { text: "new" }],
+    ]);
+    expect(log.slice(0, 2)).toEqual(["read", "2 written"]);
+  });
+
   it("of another user are dropped, with everything else that was kept", async () => {
     const stage = new Stage();
     const store = new MemoryStore();
