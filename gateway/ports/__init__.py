@@ -161,8 +161,8 @@ __all__ = [
     "StopRun",
     "Stopped",
     "StoreUnavailable",
-    "Unreplicated",
     "SweepResult",
     "Track",
+    "Unreplicated",
     "WebhookPoster",
 ]
