@@ -5,6 +5,7 @@ Costs the hot path nothing. Must never hold the drain up: what Redis does not sa
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from gateway.core.connection import Connection
@@ -13,6 +14,8 @@ from gateway.domain.sessions.drain_plan import Standing
 from gateway.ports import RunInfo, RunStore, StoreUnavailable
 
 SESSIONS_A_PASS: Final = 100
+PASS_SECONDS: Final = 0.5
+"""Then the next ones are asked for: one server that is away keeps those of the others from nobody."""
 LOOK_SECONDS: Final = 2.0
 """For all of them: then those not heard of are taken for idle."""
 
@@ -27,14 +30,17 @@ class Standings:
     async def look(self, sessions: Iterable[LocalSession]) -> None:
         """Read the runs of these sessions."""
         wanted = list(dict.fromkeys(sessions))
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_SECONDS):
                 for first in range(0, len(wanted), SESSIONS_A_PASS):
-                    some = wanted[first : first + SESSIONS_A_PASS]
-                    found = await asyncio.gather(*(self._store.runs(session.ref) for session in some))
-                    self._runs.update(zip(some, found, strict=True))
-        except (TimeoutError, StoreUnavailable):
-            return
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(PASS_SECONDS):
+                            await asyncio.gather(*map(self._read, wanted[first : first + SESSIONS_A_PASS]))
+
+    async def _read(self, session: LocalSession) -> None:
+        """By itself: in a cluster the servers of some sessions may be away."""
+        with suppress(StoreUnavailable):
+            self._runs[session] = await self._store.runs(session.ref)
 
     def forget(self) -> None:
         """What it knew of the sessions is nobody's business any more."""
