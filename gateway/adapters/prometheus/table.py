@@ -176,7 +176,7 @@ METRICS: tuple[Metric, ...] = (
         "Clients asked to live elsewhere as too many are here; would_ask: in a dry run; gone, back: a minute later.",
         "rebalanced",
         "what",
-        ("asked", "would_ask", "gone", "back"),
+        ("asked", "would_ask", "gone", "back", OTHER),
     ),
     _counter("closes", "Ended connections by reason.", "closes", "reason", _CLOSES),
     _counter(
@@ -202,7 +202,9 @@ METRICS: tuple[Metric, ...] = (
         "quota",
         (*(quota.value for quota in Quota), OTHER),
     ),
-    _counter("quota_waits", "Times that a producer's stream was not read for a while because of a quota.", "quota_waits"),
+    _counter(
+        "quota_waits", "Times that a producer's stream was not read for a while because of a quota.", "quota_waits"
+    ),
     _counter("messages_delivered", "Messages handed to sockets; a merged frame counts once.", "messages_delivered"),
     _counter("delivered_bytes", "Bytes handed to sockets.", "bytes_delivered"),
     _counter(
@@ -212,14 +214,16 @@ METRICS: tuple[Metric, ...] = (
         "outcome",
         ("sent", "nobody", "over_rate", "unavailable", OTHER),
     ),
-    _counter("media_delivered", "Media frames handed to sockets.", "media_delivered", "type", ("audio", "video")),
+    _counter(
+        "media_delivered", "Media frames handed to sockets.", "media_delivered", "type", ("audio", "video", OTHER)
+    ),
     _counter("media_delivered_bytes", "Bytes of them.", "media_bytes_delivered"),
     _counter(
         "media_dropped",
         "Media frames not sent to a connection that takes them, by reason.",
         "media_dropped",
         "reason",
-        tuple(reason.value for reason in Dropped),
+        (*(reason.value for reason in Dropped), OTHER),
     ),
     _counter(
         "replays", "Connects by how they began.", "replays", "resumed", ("full", "snapshot", "gap", "fresh", OTHER)
@@ -231,7 +235,7 @@ METRICS: tuple[Metric, ...] = (
         "Times that a connection came to this quality.",
         "quality_changes",
         "quality",
-        tuple(level.value for level in Level),
+        (*(level.value for level in Level), OTHER),
     ),
     _counter(
         "coalesced_messages",
