@@ -27,6 +27,8 @@ log = structlog.get_logger()
 
 MEASURE_SECONDS: Final = 1.0
 """Between two pings to a connection that is not good, or may not be: a recovery is seen within seconds."""
+MEASURES_A_SECOND: Final = 500
+"""When more are not good each is measured less often: a gateway that is slow itself must not be slowed by asking all."""
 ACK_DELAY_SECONDS: Final = 0.25
 """A client may keep an acknowledgement for so long: that is no part of the way."""
 FLOWS_SECONDS: Final = 5.0
@@ -69,6 +71,9 @@ class Qualities:
         self._renew = renew
         self._clock = clock
         self._changed: dict[LocalSession, None] = {}
+        self._measure_seconds = MEASURE_SECONDS
+        self._wanted = 0
+        """Connections that wanted to be measured, since the last adjustment; each is looked at about once a second."""
 
     def look(self, connection: Connection, now: float) -> None:
         """From the heartbeat wheel: about once a second while it is not good, every few seconds otherwise."""
@@ -116,7 +121,13 @@ class Qualities:
         while True:
             await asyncio.sleep(WRITE_SECONDS)
             self.watch_trend()
+            self.pace_measures()
             await self.write_routes()
+
+    def pace_measures(self) -> None:
+        """Once a second."""
+        self._measure_seconds = max(MEASURE_SECONDS, self._wanted * WRITE_SECONDS / MEASURES_A_SECOND)
+        self._wanted = 0
 
     def watch_trend(self) -> None:
         """Early warning: the P99 of round trips rises."""
@@ -140,8 +151,10 @@ class Qualities:
             or hint > quality.thresholds.fair_rtt_seconds
             or (self.trend.is_rising and now - connection.written_at < FLOWS_SECONDS)
         )
-        is_due = is_wanted and now - quality.measured_at >= MEASURE_SECONDS
-        if not is_due or connection.link is None:
+        if not is_wanted or connection.link is None:
+            return
+        self._wanted += 1
+        if now - quality.measured_at < self._measure_seconds:
             return
         if connection.channel is Channel.WEBSOCKET and liveness.waits_for_pong:
             return  # only the newest ping's answer is a round trip

@@ -10,7 +10,7 @@ from gateway.core.connection import Connection
 from gateway.core.heartbeats import TICK_SECONDS, Heartbeats
 from gateway.core.local_session import LocalSession
 from gateway.core.pacing import Pacing
-from gateway.core.qualities import ACK_DELAY_SECONDS, SESSIONS_A_WRITE, Qualities, note_round_trip
+from gateway.core.qualities import ACK_DELAY_SECONDS, MEASURES_A_SECOND, SESSIONS_A_WRITE, Qualities, note_round_trip
 from gateway.domain.sessions.quality import Level
 from gateway.domain.sessions.states import State
 from gateway.domain.wire.connect import Channel
@@ -158,6 +158,23 @@ async def test_pings_wait_for_each_other() -> None:
         assert connection.is_open
         assert connection.quality.rtt_seconds == 2.0  # measured; more counts as so much
         assert len(link.pings) <= 9
+
+
+async def test_so_many_that_are_not_good_are_measured_in_turns() -> None:
+    """Thousands turn poor in the same moment when the gateway itself is slow: to ask all of them would keep it slow."""
+    async with stage() as it:
+        watch = Watch(it)
+        connection, link = await it.connect()
+        watch.turn(40, (connection, link), rtt=1.0)
+        assert connection.quality.level is Level.POOR
+        before = len(link.pings)
+
+        for _ in range(30):
+            watch.qualities._wanted = 4 * MEASURES_A_SECOND  # the looks at all the others
+            watch.qualities.pace_measures()
+            watch.turn(1, (connection, link), rtt=0.01)
+
+        assert 4 <= len(link.pings) - before <= 9
 
 
 async def test_an_sse_response_is_judged_by_its_kernel() -> None:
