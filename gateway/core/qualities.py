@@ -28,7 +28,7 @@ log = structlog.get_logger()
 MEASURE_SECONDS: Final = 1.0
 """Between two pings to a connection that is not good, or may not be: a recovery is seen within seconds."""
 MEASURES_A_SECOND: Final = 500
-"""When more are not good each is measured less often: a gateway that is slow itself must not be slowed by asking all."""
+"""When more are not good each is measured less often: a gateway that is slow itself is not slowed by asking all."""
 ACK_DELAY_SECONDS: Final = 0.25
 """A client may keep an acknowledgement for so long: that is no part of the way."""
 FLOWS_SECONDS: Final = 5.0
