@@ -43,11 +43,14 @@ async def a_backlog_of(it: Routed, kinds: list[str]) -> list[str]:
     """The order in which the receiver gets one job of each kind, behind one that holds it up."""
     it.posts.items.clear()
     it.posts.is_open.clear()
+    before = await it.gateway.metric("inbox_taken_total")
     await it.push("first", {"kind": "blocker"}, "post_processing")
     await it.posts.wait_for(1)
     for place, kind in enumerate(kinds):
         await it.push(f"lane{place}", {"kind": kind}, "post_processing")
-    await asyncio.sleep(1)  # they are taken, and wait for their turn
+    while await it.gateway.metric("inbox_taken_total") < before + 1 + len(kinds):
+        await asyncio.sleep(0.05)
+    await asyncio.sleep(0.2)  # they were taken, and wait for their turn
     it.posts.is_open.set()
     await it.posts.wait_for(1 + len(kinds))
     return it.posts.kinds[1:]
@@ -156,9 +159,9 @@ async def test_what_is_past_its_deadline_is_reported_and_not_delivered(it: Route
     letters = await it.dead("late")
     posts = len(it.posts.items)
     expired = await it.gateway.metric("route_expired_total", version=version)
-    await it.use(rows.format("queue", 1, "none"))
+    await it.use(rows.format("queue", 0.4, "none"))
     await it.push("late", {"kind": "waits"}, "post_processing")
-    await asyncio.sleep(2)
+    await asyncio.sleep(0.8)
     late = await take(it.gateway)
     await it.use(rows.format("queue", "none", "none"))
     await it.push("late", {"kind": "patient"}, "post_processing")
@@ -197,7 +200,7 @@ async def far_client(it: Routed, client: str) -> int:
         http.ws_connect(f"{link.url}/v1/sessions/far/ws?client={client}") as ws,
     ):
         await read_until(ws, "quality")
-        deadline = time.monotonic() + 2
+        deadline = time.monotonic() + 1
         merged = 0.0
         while not merged and time.monotonic() < deadline:
             reading = asyncio.create_task(ws.receive())
