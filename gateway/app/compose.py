@@ -9,44 +9,35 @@ from collections.abc import Callable
 
 from gateway import __version__
 from gateway.adapters.auth import TokenAuthenticator, load_key_ring
-from gateway.adapters.http.admin import AdminApi
-from gateway.adapters.http.routes_admin import RoutesAdmin
-from gateway.adapters.http.server import Listener, build_admin_app
+from gateway.adapters.http.server import Listener
 from gateway.adapters.machine.memory import memory_reader
-from gateway.adapters.prometheus import Exposition
+from gateway.app.admin_side import AdminSide
 from gateway.app.agent_side import AgentSide
 from gateway.app.client_side import ClientSide
+from gateway.app.cluster_side import ClusterSide
 from gateway.app.load_hooks import load_hooks
 from gateway.app.public_side import public_app
 from gateway.app.quota_side import QuotaSide
 from gateway.app.redis_side import RedisSide
 from gateway.app.route_side import RouteSide
 from gateway.app.run_side import RunSide
+from gateway.app.watch_side import WatchSide
 from gateway.core.access import Access
-from gateway.core.coalescer import Coalescer
 from gateway.core.connection import Connection
 from gateway.core.door import Door
-from gateway.core.drainer import Drainer
 from gateway.core.gate import Gate
 from gateway.core.gate_watch import GateWatch
-from gateway.core.gauges import Gauge, Status
-from gateway.core.heartbeats import Heartbeats
 from gateway.core.hub import Hub
 from gateway.core.ingest import Ingest
-from gateway.core.members import Members, new_gateway_id
+from gateway.core.members import new_gateway_id
 from gateway.core.noted import NotedAppends
 from gateway.core.notices import HeadsNotices
 from gateway.core.order import Windows
 from gateway.core.plugged import StateKeeper, Tagging
-from gateway.core.qualities import Qualities, thresholds_of
 from gateway.core.readiness import Readiness
-from gateway.core.rebalancer import Rebalancer
-from gateway.core.renewals import Renewals
 from gateway.core.revoker import Revoker
-from gateway.core.standings import Standings
 from gateway.core.subscriber import Subscriber
 from gateway.core.tasks import TaskOwner
-from gateway.core.vitals import Vitals
 from gateway.domain.measures import Measures
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import Tenant
@@ -118,33 +109,9 @@ class Gateway:
             else None
         )
         self._access = Access(authenticator, self._revoker, directory, store, settings.auth, time.time)
-        self._members = Members(
-            directory,
-            settings.members,
-            lambda: self._vitals.describe(),  # noqa: PLW0108  made later
-            clock=clock,
-            on_forgotten=lambda: self._renewals.hurry(),  # noqa: PLW0108  made later
-        )
-        self.drainer = Drainer(
-            self.hub,
-            self._members,
-            settings.drain,
-            owner,
-            clock,
-            standings=Standings(kept.runs),
-            end_ingests=lambda seconds: self._runs.runs.drain(seconds),  # noqa: PLW0108  made later
-            take_ingests=lambda: self._runs.runs.reopen(),  # noqa: PLW0108  made later
-        )
-        self._renewals = Renewals(self.hub, store, self.id, settings.routes, owner, clock)
-        self._coalescer = Coalescer(measures, clock)
-        self._qualities = Qualities(self._coalescer, settings.quality, measures, self._renewals.renew, clock)
-        self.hub.shared.thresholds = thresholds_of(settings.quality)
-        self.hub.shared.on_live = self._qualities.ease
-        self._heartbeats = Heartbeats(
-            self.hub, settings.liveness, settings.auth, measures, clock, time.time, self._qualities.look
-        )
+        self._watch = WatchSide(self.hub, store, owner, measures, settings, gateway=self.id, clock=clock)
         self._readiness = Readiness(
-            settings.readiness, clock, lambda: self.drainer.is_draining, lambda: self._heartbeats.lag_seconds
+            settings.readiness, clock, lambda: self.drainer.is_draining, lambda: self._watch.heartbeats.lag_seconds
         )
         self._subscriber = Subscriber(
             self.hub, self._bus, self.id, settings.bus, measures, owner, self, self._readiness.subscribed
@@ -162,18 +129,6 @@ class Gateway:
             table_for=self._routes.desk.table_for,
         )
         self.hub.shared.prefer = self._agents.peers.prefer
-        self._rebalancer = Rebalancer(
-            self.hub,
-            self._agents.peers,
-            directory,
-            Standings(kept.runs),
-            settings.rebalance,
-            measures,
-            gateway=self.id,
-            overlap_seconds=settings.drain.overlap_seconds,
-            clock=clock,
-            rng=rng,
-        )
         self._clients = ClientSide(
             self.hub,
             self._bus,
@@ -203,7 +158,22 @@ class Gateway:
             revoked=self._revoker,
             quotas=self._quotas.quotas,
         )
-        self._routes.degrade(self._clients.desk, self._qualities)
+        self._cluster = ClusterSide(
+            self.hub,
+            kept,
+            self._agents.peers,
+            self._runs.runs,
+            owner,
+            measures,
+            settings,
+            gateway=self.id,
+            clock=clock,
+            rng=rng,
+            describe=lambda: self._vitals.describe(),  # noqa: PLW0108  made later
+            on_forgotten=self._watch.renewals.hurry,
+        )
+        self.drainer = self._cluster.drainer
+        self._routes.degrade(self._clients.desk, self._watch.qualities)
         self._routes.listen(self._subscriber)
         self._runs.listen(self._subscriber)
         self._agents.listen(self._subscriber)
@@ -256,38 +226,27 @@ class Gateway:
             refusal=self._refusal,
             rng=rng,
         )
-        gauge = Gauge(
+        operators = AdminSide(
             self.hub,
+            self._redis,
             self._ingest,
-            lambda: self._redis.appends.is_up,
-            lambda: self._subscriber.is_up,
-            lambda: self.drainer.is_draining,
-            lambda: self._agents.desk.known_lag,
-            self._runs.runs,
-            self._qualities.trend,
-            watch=self._gate_watch,
-            route_sessions=self._routes.desk.sessions_by_version,
-            is_route_file_bad=lambda: bool(self._routes.desk.problems),
+            self._access,
+            self._readiness,
+            self._subscriber,
+            self._watch,
+            self._cluster,
+            self._agents,
+            self._runs,
+            self._routes,
+            self._quotas,
+            self._gate_watch,
+            self.measures,
+            gateway=self.id,
+            rng=rng,
         )
-        self._vitals = Vitals(self._describe, gauge.read, self.measures.rtt_seconds, time.monotonic)
-        status = Status(self.id, gauge, self._redis.directory, time.monotonic)
-        admin = build_admin_app(
-            AdminApi(
-                self._access,
-                self._readiness,
-                Exposition(self.measures, gauge.read).text,
-                status.report,
-                self._runs.runs.report,
-                status.cluster,
-                self.drainer,
-                quotas=self._quotas.report,
-                admission=self._gate_watch.report,
-            ),
-            rng,
-            RoutesAdmin(self._access, self._routes.desk),
-        )
+        self._vitals = operators.vitals(self._describe)
         self._public = Listener(public, settings.server, rng)
-        self._admin = Listener(admin, settings.server, rng)
+        self._admin = Listener(operators.app, settings.server, rng)
 
     # ---- life --------------------------------------------------------------------------------------------------
 
@@ -303,14 +262,10 @@ class Gateway:
         forever("bus", self._bus.run(self.id, self._subscriber))
         forever("subscriber", self._subscriber.watch())
         forever("notices", self._notices.run())
-        forever("heartbeats", self._heartbeats.run())
         forever("gate-watch", self._gate_watch.run())
-        forever("coalescer", self._coalescer.run())
-        forever("qualities", self._qualities.run())
-        forever("renewals", self._renewals.run())
         forever("revoker", self._revoker.run())
-        forever("members", self._members.run())
-        forever("rebalancer", self._rebalancer.run())
+        self._watch.start(self._owner)
+        self._cluster.start(self._owner)
         self._quotas.start(self._owner)
         self._routes.start(self._owner)
         self._agents.start()
@@ -337,7 +292,7 @@ class Gateway:
     # ---- what parts ask of each other --------------------------------------------------------------------------
 
     def check_later(self, connection: Connection) -> None:
-        self._renewals.check_later(connection)
+        self._watch.renewals.check_later(connection)
 
     def revocations_changed(self, tenant: Tenant) -> None:
         self._revoker.revocations_changed(tenant)
@@ -345,7 +300,7 @@ class Gateway:
     def _redis_changed(self, is_up: bool, _reason: str) -> None:
         self._readiness.redis_changed(is_up)
         if is_up:
-            self._renewals.hurry()
+            self._watch.renewals.hurry()
 
     def _refusal(self) -> RelayError | None:
         if self.drainer.is_draining:

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from gateway.app.demo.agent import OPTIONS
 from gateway.app.demo.stage import Stage
 from gateway.app.demo.streams import RecordedStream
+from gateway.app.demo.until import until
 from gateway.core.tasks import TaskOwner
 
 _FIRST_FAULT_SECONDS = 1.0
@@ -90,16 +90,6 @@ class Visitors:
         return reader.length(run) == shown
 
 
-async def until(is_true: Callable[[], bool], seconds: float | None = None) -> bool:
-    """False when it did not become true in time. Readers and processes go on by themselves: there is no one event."""
-    deadline = None if seconds is None else time.monotonic() + seconds
-    while not is_true():
-        if deadline is not None and time.monotonic() > deadline:
-            return False
-        await asyncio.sleep(0.05)
-    return True
-
-
 async def sabotage(stage: Stage, owner: TaskOwner, seconds: float, rng: random.Random) -> dict[str, Any]:
     """Stream, talk and break for `seconds`, a little longer if need be; the tally when all is over."""
     playing = owner.start("play", stage.agent.play())
@@ -133,4 +123,4 @@ def passes(result: dict[str, Any]) -> bool:
     return is_clean and is_all_there and is_heard and has_faults and result["digests_equal"] is True
 
 
-__all__ = ["FAULTS_NEEDED", "Saboteur", "Visitors", "passes", "sabotage", "until"]
+__all__ = ["FAULTS_NEEDED", "Saboteur", "Visitors", "passes", "sabotage"]

@@ -4,6 +4,7 @@ Owns the child processes; nothing of them outlives `stop`, nor (on Linux) a kill
 """
 
 import asyncio
+import itertools
 import json
 import os
 import signal
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from gateway.adapters.embedded import mortal_command
 from gateway.domain.operator_error import OperatorError
@@ -21,6 +22,13 @@ _READY_SECONDS = 20.0
 _STOP_SECONDS = 8.0
 _RESTART_SECONDS = 0.7
 """A moment in which people see that the gateway is gone."""
+_HASTE: Final = {
+    "RR_DRAIN__SETTLE_SECONDS": "0.5",
+    "RR_DRAIN__WINDOW_SECONDS": "2",
+    "RR_REBALANCE__PATIENCE_SECONDS": "1",
+    "RR_REBALANCE__REST_SECONDS": "8",
+}
+"""What takes minutes in a cluster that nobody looks at takes seconds here."""
 
 
 @dataclass(slots=True)
@@ -33,6 +41,8 @@ class GatewayProcess:
     gateway: str = ""
     state: str = "starting"
     process: asyncio.subprocess.Process | None = None
+    is_leaving: bool = False
+    """Nobody takes its place when it has ended."""
 
     @property
     def pid(self) -> int | None:
@@ -40,18 +50,48 @@ class GatewayProcess:
 
 
 class Gateways:
-    """`count` gateways on one Redis. `watch` restarts whichever ended, until `stop`."""
+    """`count` gateways on one Redis, more or fewer later. `watch` restarts whichever ended, until `stop`."""
 
-    def __init__(self, redis_url: str, count: int, log_path: Path, origins: Sequence[str]) -> None:
+    def __init__(
+        self, redis_url: str, count: int, log_path: Path, origins: Sequence[str], route_file: Path | None = None
+    ) -> None:
         """`origins`: web pages that may connect (the demo's own)."""
         self._redis_url = redis_url
         self._log_path = log_path
-        self._origins = origins
+        self._environment = os.environ | _HASTE | {"RR_SERVER__ALLOWED_ORIGINS": ",".join(origins)}
+        if route_file is not None:
+            self._environment |= {"RR_ROUTING__FILE": str(route_file)}
         self._stopping = False
         self.members = [GatewayProcess(f"gateway-{number + 1}") for number in range(count)]
 
     async def start(self) -> None:
         await asyncio.gather(*(self._spawn(member) for member in self.members))
+
+    @property
+    def up(self) -> list[GatewayProcess]:
+        return [member for member in self.members if member.state == "up"]
+
+    @property
+    def urls(self) -> list[str]:
+        """Of all that have a port, for a client that is its own balancer."""
+        return [f"http://{host}:{port}" for host, port in self.targets()]
+
+    @property
+    def admin_urls(self) -> list[str]:
+        return [member.admin_url for member in self.up]
+
+    async def add(self) -> GatewayProcess:
+        """One more; returns when it serves. `watch` it. Raises OperatorError."""
+        taken = {member.name for member in self.members}
+        number = next(number for number in itertools.count(1) if f"gateway-{number}" not in taken)
+        member = GatewayProcess(f"gateway-{number}")
+        self.members.append(member)
+        try:
+            await self._spawn(member)
+        except OperatorError:
+            self.members.remove(member)
+            raise
+        return member
 
     def targets(self) -> list[tuple[str, int]]:
         """As a load balancer has them: one that drains gets nobody new. One that is dead or frozen it does not know."""
@@ -63,6 +103,9 @@ class Gateways:
             if member.process is not None:
                 await member.process.wait()
             if self._stopping:
+                return
+            if member.is_leaving:
+                self.members.remove(member)
                 return
             member.state = "down"
             await asyncio.sleep(_RESTART_SECONDS)
@@ -103,12 +146,7 @@ class Gateways:
     async def _spawn(self, member: GatewayProcess) -> None:
         arguments = ["serve", "--json", "--auth", "none", "--host", "127.0.0.1", "--redis-url", self._redis_url]
         arguments += ["--port", str(member.port), "--admin-port", "0"]
-        environment = os.environ | {
-            "RR_SERVER__GATEWAY_NAME": member.name,
-            "RR_SERVER__ALLOWED_ORIGINS": ",".join(self._origins),
-            "RR_DRAIN__SETTLE_SECONDS": "0.5",
-            "RR_DRAIN__WINDOW_SECONDS": "2",
-        }
+        environment = self._environment | {"RR_SERVER__GATEWAY_NAME": member.name}
         member.state = "starting"
         with self._log_path.open("ab") as log:
             member.process = await asyncio.create_subprocess_exec(
