@@ -60,9 +60,7 @@ class Hub:
         self.resume = Resume(store, limits, measures, owner, gateway=gateway, rng=rng, runs=runs)
         self.shared = Shared(limits, liveness, measures, clock, wall_clock, self.resume)
         self.reclaims = Reclaims(owner)
-        self._repair = Repair(
-            store, limits, measures, owner, rng, self.reclaims, overtaking_seconds=overtaking_seconds
-        )
+        self._repair = Repair(store, limits, measures, owner, rng, self.reclaims, overtaking_seconds=overtaking_seconds)
         self._store = store
         self._measures = measures
         self._clock = clock

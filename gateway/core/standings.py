@@ -1,4 +1,4 @@
-"""Who is in mid-sentence: the runs of local sessions, read from Redis when somebody asks. Called by drainer and rebalancer.
+"""Who is in mid-sentence: the runs of local sessions, read from Redis when drainer or rebalancer ask.
 
 Costs the hot path nothing. Must never hold the drain up: what Redis does not say in time is unknown.
 """

@@ -89,7 +89,7 @@ class Measures:
     takeovers: Counter[str] = field(default_factory=Counter)
     """supersede or replace."""
     rebalanced: Counter[str] = field(default_factory=Counter)
-    """Clients asked to live elsewhere: asked, would_ask (a dry run), and what became of them: gone, back (here again)."""
+    """Clients asked to live elsewhere: asked, would_ask (a dry run); a minute later: gone, back (here again)."""
     closes: Counter[str] = field(default_factory=Counter)
     """By reason, a closed set."""
     foreign_frames: int = 0

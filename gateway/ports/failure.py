@@ -22,7 +22,7 @@ class StoreUnavailable(Exception):
 
 
 class Unreplicated(StoreUnavailable):
-    """Too few replicas have it yet (append.min_replicas): nobody sees it before they do. Written unless said otherwise."""
+    """Too few replicas have it yet (append.min_replicas): nobody sees it before. Written unless said otherwise."""
 
     error_code = ErrorCode.UNREPLICATED
 

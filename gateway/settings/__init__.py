@@ -21,8 +21,8 @@ from gateway.settings.exchange import (
 from gateway.settings.hooks import HookSettings, HooksSettings
 from gateway.settings.media import MediaSettings
 from gateway.settings.quality import QualitySettings
-from gateway.settings.rebalance import RebalanceSettings
 from gateway.settings.quotas import QuotaSettings, TenantQuotas
+from gateway.settings.rebalance import RebalanceSettings
 from gateway.settings.redis import RedisSettings, hidden_url
 from gateway.settings.routing import RoutingSettings
 from gateway.settings.runs import RunSettings
@@ -79,7 +79,7 @@ class Settings(Topic):
         if self.append.min_replicas and self.append.replica_wait_seconds >= self.redis.call_timeout_seconds:
             problems.append(
                 f"append.replica_wait_seconds {self.append.replica_wait_seconds:g} must be below "
-                f"redis.call_timeout_seconds ({self.redis.call_timeout_seconds:g}): a server that waits would be taken for dead"
+                f"redis.call_timeout_seconds ({self.redis.call_timeout_seconds:g}): it would be taken for dead"
             )
         if problems:
             raise ValueError("; ".join(problems))
@@ -106,8 +106,8 @@ __all__ = [
     "MemberSettings",
     "OrderSettings",
     "OutboxSettings",
-    "QuotaSettings",
     "QualitySettings",
+    "QuotaSettings",
     "ReadinessSettings",
     "RebalanceSettings",
     "Receiver",

@@ -1,8 +1,8 @@
 """How scripts publish where they do not run on the only server. Pure; called by scripts.load.
 
 On a cluster PUBLISH in a script reaches every server, but counts the receivers of one: what is counted there are
-gateways with a lease. With `redis.shard_publish` a script must not publish at all, for channels are in slots of their own: it
-answers what is to be published, and its caller does it.
+gateways with a lease. With `redis.shard_publish` a script must not publish at all, for channels are in slots of their
+own: it answers what is to be published, and its caller does it.
 """
 
 import re

@@ -82,4 +82,12 @@ def _control(first_byte: int, payload: bytes) -> bytes:
     return bytes((first_byte, len(payload))) + payload
 
 
-__all__ = ["MAX_CONTROL_BYTES", "decode_texts", "encode_binary", "encode_close", "encode_ping", "encode_pong", "encode_text"]
+__all__ = [
+    "MAX_CONTROL_BYTES",
+    "decode_texts",
+    "encode_binary",
+    "encode_close",
+    "encode_ping",
+    "encode_pong",
+    "encode_text",
+]
