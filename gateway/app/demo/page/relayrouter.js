@@ -1,248 +1,211 @@
 /*! RelayRouter, Apache-2.0 */
-var __defProp = Object.defineProperty;
-var __getOwnPropNames = Object.getOwnPropertyNames;
-var __esm = (fn, res, err) => function __init() {
-  if (err) throw err[0];
-  try {
-    return fn && (res = (0, fn[__getOwnPropNames(fn)[0]])(fn = 0)), res;
-  } catch (e) {
-    throw err = [e], e;
-  }
-};
-var __export = (target, all) => {
-  for (var name in all)
-    __defProp(target, name, { get: all[name], enumerable: true });
-};
 
 // src/errors.ts
-var RelayError, AuthError, ForbiddenError, NotFoundError, SupersededError, TooLargeError, QueueFullError, ConflictError, RefusedError, ClosedError, ProtocolError;
-var init_errors = __esm({
-  "src/errors.ts"() {
-    "use strict";
-    RelayError = class extends Error {
-      constructor(code, message, retryable = false) {
-        super(message);
-        this.code = code;
-        this.retryable = retryable;
-        this.name = "RelayError";
-      }
-    };
-    AuthError = class extends RelayError {
-      constructor(message, code = "unauthenticated") {
-        super(code, message);
-        this.name = "AuthError";
-      }
-    };
-    ForbiddenError = class extends RelayError {
-      constructor(message, code = "forbidden") {
-        super(code, message);
-        this.name = "ForbiddenError";
-      }
-    };
-    NotFoundError = class extends RelayError {
-      constructor(message, code = "not_found") {
-        super(code, message);
-        this.name = "NotFoundError";
-      }
-    };
-    SupersededError = class extends RelayError {
-      constructor() {
-        super("superseded", "a newer connection of this client has taken over");
-        this.name = "SupersededError";
-      }
-    };
-    TooLargeError = class extends RelayError {
-      constructor(message) {
-        super("too_large", message);
-        this.name = "TooLargeError";
-      }
-    };
-    QueueFullError = class extends RelayError {
-      constructor(message) {
-        super("queue_full", message, true);
-        this.name = "QueueFullError";
-      }
-    };
-    ConflictError = class extends RelayError {
-      constructor(message) {
-        super("conflict", message);
-        this.name = "ConflictError";
-      }
-    };
-    RefusedError = class extends RelayError {
-      constructor(code, message) {
-        super(code, message);
-        this.name = "RefusedError";
-      }
-    };
-    ClosedError = class extends RelayError {
-      constructor(message = "the session is closed") {
-        super("closed", message);
-        this.name = "ClosedError";
-      }
-    };
-    ProtocolError = class extends RelayError {
-      constructor(message) {
-        super("protocol", message);
-        this.name = "ProtocolError";
-      }
-    };
+var RelayError = class extends Error {
+  constructor(code, message, retryable = false) {
+    super(message);
+    this.code = code;
+    this.retryable = retryable;
+    this.name = "RelayError";
   }
-});
+};
+var AuthError = class extends RelayError {
+  constructor(message, code = "unauthenticated") {
+    super(code, message);
+    this.name = "AuthError";
+  }
+};
+var ForbiddenError = class extends RelayError {
+  constructor(message, code = "forbidden") {
+    super(code, message);
+    this.name = "ForbiddenError";
+  }
+};
+var NotFoundError = class extends RelayError {
+  constructor(message, code = "not_found") {
+    super(code, message);
+    this.name = "NotFoundError";
+  }
+};
+var SupersededError = class extends RelayError {
+  constructor() {
+    super("superseded", "a newer connection of this client took over");
+    this.name = "SupersededError";
+  }
+};
+var TooLargeError = class extends RelayError {
+  constructor(message) {
+    super("too_large", message);
+    this.name = "TooLargeError";
+  }
+};
+var QueueFullError = class extends RelayError {
+  constructor(message) {
+    super("queue_full", message, true);
+    this.name = "QueueFullError";
+  }
+};
+var ConflictError = class extends RelayError {
+  constructor(message) {
+    super("conflict", message);
+    this.name = "ConflictError";
+  }
+};
+var RefusedError = class extends RelayError {
+  constructor(code, message) {
+    super(code, message);
+    this.name = "RefusedError";
+  }
+};
+var ClosedError = class extends RelayError {
+  constructor(message = "the session is closed") {
+    super("closed", message);
+    this.name = "ClosedError";
+  }
+};
+var ProtocolError = class extends RelayError {
+  constructor(message) {
+    super("protocol", message);
+    this.name = "ProtocolError";
+  }
+};
+
+// src/hex.ts
+var hex = (data) => [...data].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 // src/digests.ts
-var digests_exports = {};
-__export(digests_exports, {
-  sha256: () => sha256
-});
+var ROUNDS = 64;
+var fraction = (x) => x % 1 * 2 ** 32 | 0;
+var turn = (x, n) => x >>> n | x << 32 - n;
 function sha256(data) {
-  const padded = new Uint8Array((data.length + 8 >> 6) + 1 << 6);
+  const primes = [];
+  for (let n = 2; primes.length < ROUNDS; n++) if (primes.every((prime) => n % prime)) primes.push(n);
+  const rounds = primes.map((prime) => fraction(prime ** (1 / 3)));
+  let state = primes.slice(0, 8).map((prime) => fraction(prime ** (1 / 2)));
+  const padded = new Uint8Array(data.length + 72 >> 6 << 6);
+  const view = new DataView(padded.buffer);
   padded.set(data);
   padded[data.length] = 128;
-  const view = new DataView(padded.buffer);
-  view.setUint32(padded.length - 8, Math.floor(data.length / 2 ** 29));
   view.setUint32(padded.length - 4, data.length << 3);
-  const state = Uint32Array.from(START);
-  const w = new Uint32Array(64);
-  const at = (list, i) => list[i];
   for (let block = 0; block < padded.length; block += 64) {
-    for (let i = 0; i < 16; i++) w[i] = view.getUint32(block + 4 * i);
-    for (let i = 16; i < 64; i++) {
-      const x = at(w, i - 15);
-      const y = at(w, i - 2);
-      const s0 = turn(x, 7) ^ turn(x, 18) ^ x >>> 3;
-      const s1 = turn(y, 17) ^ turn(y, 19) ^ y >>> 10;
-      w[i] = at(w, i - 16) + s0 + at(w, i - 7) + s1;
-    }
     let [a, b, c, d, e, f, g, h] = state;
-    for (let i = 0; i < 64; i++) {
-      const big1 = turn(e, 6) ^ turn(e, 11) ^ turn(e, 25);
-      const t1 = h + big1 + (e & f ^ ~e & g) + at(ROUND, i) + at(w, i) | 0;
-      const big0 = turn(a, 2) ^ turn(a, 13) ^ turn(a, 22);
-      const t2 = big0 + (a & b ^ a & c ^ b & c) | 0;
-      h = g;
-      g = f;
-      f = e;
-      e = d + t1 | 0;
-      d = c;
-      c = b;
-      b = a;
-      a = t1 + t2 | 0;
+    const w = [];
+    for (let i = 0; i < ROUNDS; i++) {
+      const [old, recent] = [w[i - 15], w[i - 2]];
+      w[i] = i < 16 ? view.getInt32(block + 4 * i) : w[i - 16] + w[i - 7] + (turn(old, 7) ^ turn(old, 18) ^ old >>> 3) + (turn(recent, 17) ^ turn(recent, 19) ^ recent >>> 10) | 0;
+      h += (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + (e & f ^ ~e & g) + rounds[i] + w[i];
+      d += h;
+      h += (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + (a & b ^ a & c ^ b & c);
+      [a, b, c, d, e, f, g, h] = [h | 0, a, b, c, d | 0, e, f, g];
     }
-    [a, b, c, d, e, f, g, h].forEach((value, i) => {
-      state[i] = at(state, i) + value;
+    state = [a, b, c, d, e, f, g, h].map((word2, i) => word2 + state[i] | 0);
+  }
+  state.forEach((word2, i) => {
+    view.setInt32(4 * i, word2);
+  });
+  return hex(padded.subarray(0, 32));
+}
+
+// src/platform.ts
+function defaultPlatform() {
+  const scope = globalThis;
+  return {
+    now: () => performance.now(),
+    wallNow: Date.now,
+    after: (ms, fn) => {
+      const timer = setTimeout(fn, ms);
+      return () => clearTimeout(timer);
+    },
+    random: Math.random,
+    randomHex: (bytes) => hex(crypto.getRandomValues(new Uint8Array(bytes))),
+    sha256: async (data) => {
+      if (!crypto.subtle) return sha256(data);
+      return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", data)));
+    },
+    WebSocket: scope.WebSocket ?? null,
+    fetch: scope.fetch ? (url, init) => fetch(url, init) : null,
+    isOnline: () => scope.navigator?.onLine !== false,
+    onPage: (listener) => listenToPage(scope, listener),
+    // A page that may not use locks (an opaque origin) has no duplicate to fear either.
+    lock: async (name) => {
+      const locks = scope.navigator?.locks;
+      return locks ? webLock(locks, name).catch(() => none) : ownLock(name);
+    }
+  };
+}
+var taken = /* @__PURE__ */ new Set();
+function ownLock(name) {
+  if (taken.has(name)) return null;
+  taken.add(name);
+  return () => taken.delete(name);
+}
+var EVENTS = {
+  online: "online",
+  offline: "offline",
+  pageshow: "restored",
+  pagehide: "leaving"
+};
+function listenToPage(scope, listener) {
+  const { document } = scope;
+  const onVisibility = () => listener(document?.visibilityState === "hidden" ? "hidden" : "visible");
+  const onEvent = ({ type, persisted }) => {
+    const event = EVENTS[type];
+    if (event && (persisted || event !== "restored")) listener(event);
+  };
+  const each = (does) => {
+    document?.[does]("visibilitychange", onVisibility);
+    for (const name in EVENTS) scope[does]?.(name, onEvent);
+  };
+  each("addEventListener");
+  return () => each("removeEventListener");
+}
+var webLock = (locks, name) => new Promise((resolve, reject) => {
+  const hold = (lock) => lock && new Promise(resolve);
+  locks.request(name, { ifAvailable: true }, hold).then(() => resolve(null), reject);
+});
+var none = () => void 0;
+var sleep = (platform, ms) => new Promise((resolve) => platform.after(ms, resolve));
+function createGate() {
+  let waiting = [];
+  return {
+    wait: () => new Promise((resolve) => waiting.push(resolve)),
+    open() {
+      for (const go of waiting) go();
+      waiting = [];
+    }
+  };
+}
+function createTimer(platform) {
+  let cancel = null;
+  return {
+    start(ms, fn) {
+      cancel ??= platform.after(ms, () => {
+        cancel = null;
+        fn();
+      });
+    },
+    stop() {
+      cancel?.();
+      cancel = null;
+    }
+  };
+}
+async function inTime(platform, ms, act, onLate = none) {
+  let cancel = none;
+  const late = new Promise((_, reject) => {
+    cancel = platform.after(ms, () => {
+      onLate();
+      reject(new Error("late"));
     });
-  }
-  return [...state].map((word2) => word2.toString(16).padStart(8, "0")).join("");
+  });
+  return Promise.race([Promise.resolve().then(act), late]).finally(cancel);
 }
-var ROUND, START, fraction, turn;
-var init_digests = __esm({
-  "src/digests.ts"() {
-    "use strict";
-    ROUND = new Uint32Array(64);
-    START = new Uint32Array(8);
-    fraction = (x) => (x - Math.floor(x)) * 2 ** 32 | 0;
-    for (let n = 2, found = 0; found < 64; n++) {
-      let isPrime = true;
-      for (let d = 2; d * d <= n; d++) if (n % d === 0) isPrime = false;
-      if (!isPrime) continue;
-      if (found < 8) START[found] = fraction(Math.sqrt(n));
-      ROUND[found++] = fraction(Math.cbrt(n));
-    }
-    turn = (x, n) => x >>> n | x << 32 - n;
-  }
-});
-
-// src/close_codes.ts
-function reconnectAfter(code, reason) {
-  if (code === NORMAL && reason === MOVED) return "yes";
-  return CLOSE_CODES.get(code) ?? "backoff";
-}
-var CLOSE_CODES, NORMAL, TOO_BIG, UNAUTHENTICATED, SUPERSEDED, MOVED;
-var init_close_codes = __esm({
-  "src/close_codes.ts"() {
-    "use strict";
-    CLOSE_CODES = /* @__PURE__ */ new Map([
-      [1e3, "no"],
-      [1001, "yes"],
-      [1002, "no"],
-      [1003, "no"],
-      [1007, "no"],
-      [1008, "no"],
-      [1009, "drop_message"],
-      [1011, "backoff"],
-      [1012, "slot"],
-      [1013, "backoff"],
-      [4401, "new_token"],
-      [4403, "no"],
-      [4404, "no"],
-      [4408, "backoff"],
-      [4409, "no"],
-      [4429, "backoff"]
-    ]);
-    NORMAL = 1e3;
-    TOO_BIG = 1009;
-    UNAUTHENTICATED = 4401;
-    SUPERSEDED = 4409;
-    MOVED = "moved";
-  }
-});
-
-// src/endings.ts
-function judge(ending) {
-  switch (ending.kind) {
-    case "error":
-      return { kind: "final", error: ending.error };
-    case "busy":
-      return { kind: "again", isBusy: true, afterMs: ending.afterMs };
-    case "broken":
-      return { kind: "again", isBusy: false, afterMs: null };
-    case "closed": {
-      const rule = reconnectAfter(ending.code, ending.reason);
-      if (rule === "no") return { kind: "final", error: finalError(ending.code, ending.reason) };
-      if (rule === "new_token") return { kind: "new_token" };
-      return { kind: "again", isBusy: ending.code === 4429 || ending.code === 1013, afterMs: null };
-    }
-  }
-}
-function causeOf(ending) {
-  if (ending.kind === "error") return ending.error.message;
-  return ending.kind === "closed" ? `${ending.reason || "closed"} (${ending.code})` : ending.reason;
-}
-function finalError(code, reason) {
-  const message = reason || `closed with ${code}`;
-  switch (code) {
-    case UNAUTHENTICATED:
-      return new AuthError(message);
-    case 4403:
-      return new ForbiddenError(message);
-    case 4404:
-      return new NotFoundError(message);
-    case SUPERSEDED:
-      return new SupersededError();
-    case NORMAL:
-      return new RefusedError("closed", message);
-    case 1008:
-      return new RefusedError("policy", message);
-    default:
-      return new ProtocolError(message);
-  }
-}
-var NO_GATEWAY, broken, isTooBig, isSuperseded, isClosedByServer;
-var init_endings = __esm({
-  "src/endings.ts"() {
-    "use strict";
-    init_close_codes();
-    init_errors();
-    NO_GATEWAY = "no gateway answered";
-    broken = (reason) => ({ kind: "broken", reason });
-    isTooBig = (ending) => ending.kind === "closed" && ending.code === TOO_BIG;
-    isSuperseded = (ending) => ending.kind === "closed" && ending.code === SUPERSEDED;
-    isClosedByServer = (ending) => ending.kind === "closed";
-  }
-});
 
 // src/messages.ts
+var BadFrame = class extends Error {
+};
+var NO_ENVELOPE = "no envelope";
+var isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 function objectOf(value) {
   return isObject(value) ? value : {};
 }
@@ -253,25 +216,25 @@ function numberOf(value) {
   return typeof value === "number" && Number.isFinite(value) ? value : null;
 }
 function readFrame(envelope) {
-  if (!isObject(envelope) || !isObject(envelope.payload) || typeof envelope.type !== "string") {
+  const { type, seq: told, first_seq, timestamp, payload: content } = objectOf(envelope);
+  const payload = objectOf(content);
+  const { kind, run, at } = payload;
+  const isControl = type === "control";
+  const seq = integer(told, "seq");
+  integer(at, "at");
+  if (typeof type !== "string" || typeof kind !== "string" || !isControl && seq === null)
     throw new BadFrame(NO_ENVELOPE);
-  }
-  const payload = envelope.payload;
-  if (typeof payload.kind !== "string") throw new BadFrame(NO_ENVELOPE);
-  const isControl = envelope.type === "control";
-  const seq = integer(envelope.seq, "seq");
-  integer(payload.at, "at");
-  if (!isControl && seq === null) throw new BadFrame(NO_ENVELOPE);
   return {
     isControl,
-    kind: payload.kind,
+    kind,
     seq,
-    firstSeq: integer(envelope.first_seq, "first_seq") ?? seq,
-    timestamp: integer(envelope.timestamp, "timestamp") ?? 0,
-    run: typeof payload.run === "string" ? payload.run : null,
+    firstSeq: integer(first_seq, "first_seq") ?? seq,
+    timestamp: integer(timestamp, "timestamp") ?? 0,
+    run: typeof run === "string" ? run : null,
     payload
   };
 }
+var control = (payload) => JSON.stringify({ type: "control", payload });
 function readJson(text) {
   try {
     return JSON.parse(text);
@@ -284,1292 +247,267 @@ function integer(value, name) {
   if (!Number.isSafeInteger(value)) throw new ProtocolError(`${name} is above 2^53`);
   return value;
 }
-var BadFrame, NO_ENVELOPE, isObject, control;
-var init_messages = __esm({
-  "src/messages.ts"() {
-    "use strict";
-    init_errors();
-    BadFrame = class extends Error {
-    };
-    NO_ENVELOPE = "a frame that is no envelope";
-    isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-    control = (payload) => JSON.stringify({ type: "control", payload });
+
+// src/acks.ts
+function createAcks(core) {
+  const { platform, settings } = core;
+  let _applied = null;
+  let _bytes = 0;
+  const _timer = createTimer(platform);
+  const self = {
+    note(cursor, bytes) {
+      const { ackBytes, ackAfter } = settings.timing;
+      _applied = cursor;
+      _bytes += bytes;
+      if (_bytes >= ackBytes) self.flush();
+      else _timer.start(ackAfter, self.flush);
+    },
+    /** To the connection that is live, if it is on the same line. */
+    flush() {
+      const applied = _applied;
+      const live = core.conductor.current;
+      self.stop();
+      if (applied && live?.isDuplex && live.line === applied.line)
+        live.send(control({ kind: "ack", seq: applied.seq }));
+      _applied = null;
+      _bytes = 0;
+    },
+    stop: _timer.stop
+  };
+  return self;
+}
+
+// src/backoff.ts
+var MAX_EXPONENT = 30;
+var SPREAD = 0.25;
+function createBackoff({ platform, settings }) {
+  const { random } = platform;
+  const { backoffBase, backoffMax } = settings.timing;
+  const self = {
+    /** Since a connection was stable. */
+    failures: 0,
+    /** Counts one failure. Never below `atLeastMs`, and then at most a quarter above. */
+    nextDelayMs(atLeastMs = 0) {
+      const ceiling = Math.min(backoffMax, backoffBase * 2 ** Math.min(self.failures++, MAX_EXPONENT));
+      return atLeastMs > 0 ? self.spread(atLeastMs) : random() * ceiling;
+    },
+    /** A moment that a server named for many clients: never earlier, at most a quarter later. */
+    spread(ms) {
+      return ms * (1 + SPREAD * random());
+    }
+  };
+  return self;
+}
+
+// src/close_codes.ts
+var TOO_BIG = 1009;
+var INTERNAL = 1011;
+var UNAUTHENTICATED = 4401;
+var SUPERSEDED = 4409;
+var isBusyCode = (code) => code === 1013 || code === 4429;
+function finalError(code, reason) {
+  const message = reason || `closed with ${code}`;
+  switch (code) {
+    case 4403:
+      return new ForbiddenError(message);
+    case 4404:
+      return new NotFoundError(message);
+    case SUPERSEDED:
+      return new SupersededError();
+    case 1e3:
+      return reason === "moved" ? null : new RefusedError("closed", message);
+    case 1008:
+      return new RefusedError("policy", message);
+    case 1002:
+    case 1003:
+    case 1007:
+      return new ProtocolError(message);
+    default:
+      return null;
   }
-});
+}
+
+// src/endings.ts
+var broken = (reason) => ({ code: 0, reason });
+var NO_GATEWAY = broken("no gateway answered");
+var BROKEN = broken("the connection broke");
+var isBroken = ({ code, afterMs, error }) => !code && afterMs === void 0 && !error;
+
+// src/http.ts
+function sessionUrl(base, { session }, what, query) {
+  const given = Object.entries(query).filter(([, value]) => value != null && value !== false);
+  const text = new URLSearchParams(given).toString();
+  return `${base}/v1/sessions/${encodeURIComponent(session)}/${what}${text && `?${text}`}`;
+}
+
+// src/refusal.ts
+var RETRY_MS = 500;
+var passes = ({ retryable, code }) => retryable === true || code === "fenced";
+var CLASSES = {
+  unauthenticated: AuthError,
+  forbidden: ForbiddenError,
+  not_found: NotFoundError,
+  gone: NotFoundError,
+  too_large: TooLargeError,
+  conflict: ConflictError
+};
+function refusalOf(payload) {
+  const code = textOf(payload.code);
+  const message = textOf(payload.message) || code || "refused";
+  return CLASSES[code] ? new CLASSES[code](message, code) : new RefusedError(code, message);
+}
 
 // src/ask.ts
-async function ask(platform, request) {
+async function ask({ platform, settings }, { url, token }, what, query, { body, signal, waitMs = 0 } = {}) {
   const deadline = new AbortController();
-  const cancel = platform.after(request.timeoutMs, () => deadline.abort());
   const abort = () => deadline.abort();
-  request.signal?.addEventListener("abort", abort);
+  const cancel = platform.after(waitMs + settings.timing.connectTimeout, abort);
+  signal?.addEventListener("abort", abort);
   try {
-    if (platform.fetch === null || request.signal?.aborted) return NO_REPLY;
-    const init = requestInit(request.token, deadline.signal);
-    if (request.body !== void 0) {
+    if (!platform.fetch || signal?.aborted) return NO_REPLY;
+    const init = requestInit(token, deadline.signal);
+    if (body) {
       init.method = "POST";
-      init.body = JSON.stringify(request.body);
-      init.headers["Content-Type"] = "application/json";
+      init.body = JSON.stringify(body);
+      init.headers = { ...init.headers, "Content-Type": JSON_TYPE };
     }
-    return await readReply(await platform.fetch(request.url, init));
+    return await readReply(await platform.fetch(sessionUrl(url, settings, what, query), init));
   } catch {
     return NO_REPLY;
   } finally {
     cancel();
-    request.signal?.removeEventListener("abort", abort);
+    signal?.removeEventListener("abort", abort);
   }
 }
-function requestInit(token, signal, accept = "application/json") {
-  const headers = { Accept: accept };
-  if (token !== null) headers.Authorization = `Bearer ${token}`;
+var JSON_TYPE = "application/json";
+var NO_REPLY = { isAnswered: false, status: 0, body: {}, refusal: null, afterMs: null };
+function requestInit(token, signal, accept = JSON_TYPE) {
+  const headers = { Accept: accept, ...token && { Authorization: `Bearer ${token}` } };
   return { headers, signal, redirect: "manual", cache: "no-store", credentials: "omit" };
 }
 async function readReply(response) {
-  const body = objectOf(await response.json().catch(() => null));
-  const error = objectOf(body.error);
-  const code = textOf(error.code);
-  const isOurs = response.ok ? Object.keys(body).length > 0 : code !== "";
-  const afterMs = response.status === 429 || response.status === 503 ? retryAfterMs(response) : null;
-  if (!isOurs) return { ...NO_REPLY, isAnswered: true, afterMs };
-  return {
-    isAnswered: true,
-    status: response.status,
-    body,
-    refusal: response.ok ? null : { code, message: textOf(error.message), details: objectOf(error.details) },
-    afterMs
-  };
+  const body = objectOf(await response.json().catch(none));
+  const refusal = response.ok ? null : objectOf(body.error);
+  const isOurs = refusal ? textOf(refusal.code) : Object.keys(body).length;
+  const afterMs = Number(response.headers.get("Retry-After") ?? NaN) * 1e3;
+  const isBusy = BUSY.includes(response.status) && afterMs >= 0 && afterMs < Infinity;
+  const reply = { ...NO_REPLY, isAnswered: true, afterMs: isBusy ? afterMs : null };
+  return isOurs ? { ...reply, status: response.status, body, refusal } : reply;
 }
-function retryAfterMs(response) {
-  const value = response.headers.get("Retry-After");
-  return value !== null && /^\d+(\.\d+)?$/.test(value) ? Number(value) * 1e3 : null;
+var BUSY = [429, 503];
+var TROUBLE = [408, 425];
+function endingOf({ status, refusal, afterMs }) {
+  if (!refusal) return afterMs === null ? NO_GATEWAY : { code: 0, reason: "busy", afterMs };
+  const error = refusalOf(refusal);
+  const reason = error.message;
+  if (BUSY.includes(status)) return { code: 0, reason, afterMs };
+  if (status === 401) return { code: UNAUTHENTICATED, reason };
+  return status >= 500 || TROUBLE.includes(status) ? { code: INTERNAL, reason } : { code: 0, reason, error };
 }
-function endingOf(reply) {
-  const { status, refusal, afterMs } = reply;
-  if (refusal === null) {
-    return afterMs === null ? broken(NO_GATEWAY) : { kind: "busy", reason: "busy", afterMs };
-  }
-  const reason = refusal.message || refusal.code;
-  switch (status) {
-    case 401:
-      return { kind: "closed", code: UNAUTHENTICATED, reason };
-    case 403:
-      return { kind: "closed", code: 4403, reason };
-    case 404:
-    case 410:
-      return { kind: "closed", code: 4404, reason };
-    case 429:
-    case 503:
-      return { kind: "busy", reason, afterMs };
-    default:
-      if (status >= 500 || status === 408 || status === 425) return { kind: "closed", code: 1011, reason };
-      return { kind: "error", error: new RefusedError(refusal.code, reason) };
-  }
+function closeOf(told) {
+  const { code, reason } = objectOf(told);
+  return { code: numberOf(code) ?? INTERNAL, reason: textOf(reason) };
 }
-var NO_REPLY;
-var init_ask = __esm({
-  "src/ask.ts"() {
-    "use strict";
-    init_close_codes();
-    init_endings();
-    init_errors();
-    init_messages();
-    NO_REPLY = { isAnswered: false, status: 0, body: {}, refusal: null, afterMs: null };
-  }
-});
 
-// src/http.ts
-function sessionUrl(base, session, what, query = {}) {
-  const text = new URLSearchParams(query).toString();
-  return `${base}/v1/sessions/${encodeURIComponent(session)}/${what}${text && `?${text}`}`;
-}
-var socketUrl;
-var init_http = __esm({
-  "src/http.ts"() {
-    "use strict";
-    socketUrl = (base, session, query) => sessionUrl(base, session, "ws", query).replace(/^http/, "ws");
+// src/incoming.ts
+function takeFrame(core, connection, envelope, bytes) {
+  const { conductor, delivery, emitter, reception, speech } = core;
+  const frame = readFrame(envelope);
+  const { kind, payload, isControl } = frame;
+  const afterMs = numberOf(payload.after_ms);
+  if (!connection.isWelcome && kind !== "welcome" && !(isControl && kind === "error")) throw new BadFrame("no welcome");
+  if (!isControl) {
+    connection.pulse?.streaming(frame.run !== null && kind !== "run_end");
+    return reception.take(connection, { frame, bytes });
   }
-});
-
-// src/explain.ts
-async function explained(platform, { session, timing }, connection, query, ending) {
-  const { url: base, token } = connection;
-  const url = sessionUrl(base, session, "ws", query);
-  const reply = await ask(platform, { url, token, timeoutMs: timing.connectTimeout });
-  connection.isAnswered = reply.isAnswered;
-  const told = endingOf(reply);
-  return told.kind === "broken" ? ending : told;
-}
-var init_explain = __esm({
-  "src/explain.ts"() {
-    "use strict";
-    init_ask();
-    init_http();
-  }
-});
-
-// src/poll.ts
-function openPoll(platform, request, sink) {
-  const stop = new AbortController();
-  void poll(platform, request, sink, stop.signal).then((ending) => {
-    if (!stop.signal.aborted && ending !== null) sink.ended(ending);
-    stop.abort();
-  });
-  return { name: "poll", isDuplex: false, send: () => false, close: () => stop.abort() };
-}
-async function poll(platform, request, sink, signal) {
-  const { cursor, ...query } = request.query;
-  let since = cursor;
-  let replaces = query.replaces;
-  for (let count = 0; ; count++) {
-    const wait = count === 0 ? FIRST_WAIT_SECONDS : request.settings.timing.pollWait / 1e3;
-    const url = sessionUrl(request.base, request.settings.session, "messages", {
-      ...query,
-      sdk: "1",
-      limit: LIMIT,
-      wait: String(wait),
-      ...since !== void 0 && { since },
-      ...replaces !== void 0 && { replaces }
-    });
-    const began = platform.now();
-    const timeoutMs = wait * 1e3 + request.settings.timing.connectTimeout;
-    const reply = await ask(platform, { url, token: request.token, timeoutMs, signal });
-    if (signal.aborted) return null;
-    if (reply.refusal !== null) return endingOf(reply);
-    const { frames, close, connection } = reply.body;
-    if (!Array.isArray(frames)) return broken(NO_GATEWAY);
-    if (count === 0) sink.opened();
-    sink.heard();
-    for (const frame of frames) {
-      sink.frame(frame, frames.length && JSON.stringify(frame).length);
-      if (signal.aborted) return null;
+  switch (kind) {
+    case "welcome": {
+      const isFirst = !connection.isWelcome;
+      reception.welcome(connection, frame);
+      connection.welcomed(payload);
+      if (!isFirst) return;
+      conductor.welcomed(connection);
+      core.head = numberOf(payload.head) ?? core.head;
+      return speech.welcome(payload);
     }
-    if (typeof reply.body.cursor === "string") since = reply.body.cursor;
-    if (typeof connection === "string") replaces = connection;
-    if (close) {
-      return {
-        kind: "closed",
-        code: numberOf(objectOf(close).code) ?? 1011,
-        reason: textOf(objectOf(close).reason)
-      };
-    }
-    const isEmpty = frames.length <= 1 && count > 0;
-    if (isEmpty && platform.now() - began < LEAST_MS) await pause(platform, LEAST_MS);
-    await sink.room();
-    if (signal.aborted) return null;
+    case "gap":
+    case "forked":
+    case "snapshot":
+      return reception.take(connection, { frame, bytes });
+    case "pong":
+      return connection.pong();
+    case "accepted":
+    case "error":
+      if (payload.what !== void 0) speech.answered(payload, kind === "accepted");
+      else if (afterMs !== null) conductor.slot(connection, afterMs, false);
+      return;
+    case "ask_open":
+      return delivery.opened(objectOf(payload.ask));
+    case "reconnect_later":
+      return conductor.slot(connection, afterMs ?? 0, true);
+    case "expiring":
+      return void renew(core, connection);
+    case "rhythm":
+      return emitter.emit("rhythm", payload);
+    case "state":
+      return emitter.emit("hook", payload);
   }
 }
-var FIRST_WAIT_SECONDS, LIMIT, LEAST_MS, pause;
-var init_poll = __esm({
-  "src/poll.ts"() {
-    "use strict";
-    init_ask();
-    init_endings();
-    init_http();
-    init_messages();
-    FIRST_WAIT_SECONDS = 0.1;
-    LIMIT = "500";
-    LEAST_MS = 500;
-    pause = (platform, ms) => new Promise((resolve) => platform.after(ms, resolve));
-  }
-});
-
-// src/cursor.ts
-function parseCursor(text) {
-  const match = typeof text === "string" ? FORM.exec(text) : null;
-  const seq = Number(match?.[2]);
-  if (!match?.[1] || !Number.isSafeInteger(seq)) throw new ProtocolError("not a cursor that a gateway gave out");
-  return { line: match[1], seq };
+async function renew({ credentials, conductor }, connection) {
+  if (!credentials.isRenewable) return;
+  if (!connection.isDuplex) return conductor.slot(connection, 0, true);
+  const token = await credentials.next().catch(() => null);
+  if (token) connection.send(control({ kind: "auth", token }));
 }
-var FORM, formatCursor;
-var init_cursor = __esm({
-  "src/cursor.ts"() {
-    "use strict";
-    init_errors();
-    FORM = /^([0-9a-z]{1,32}\.[0-9a-z]{1,32})\.(0|[1-9][0-9]{0,15})$/;
-    formatCursor = (cursor) => `${cursor.line}.${cursor.seq}`;
-  }
-});
-
-// src/history.ts
-async function readHistory(platform, request, onPage) {
-  let { since } = request;
-  for (let page = 0; page < MAX_PAGES; page++) {
-    const query = { client: request.client, limit: LIMIT2, ...since !== null && { since } };
-    const url = sessionUrl(request.base, request.session, "messages", query);
-    const { refusal, body } = await ask(platform, { url, token: request.token, timeoutMs: request.timeoutMs });
-    if (refusal !== null || !Array.isArray(body.frames)) return false;
-    if (!onPage(body.frames)) return true;
-    if (body.more !== true || typeof body.cursor !== "string" || body.cursor === since) return true;
-    since = body.cursor;
-  }
-  return false;
-}
-var LIMIT2, MAX_PAGES;
-var init_history = __esm({
-  "src/history.ts"() {
-    "use strict";
-    init_ask();
-    init_http();
-    LIMIT2 = "1000";
-    MAX_PAGES = 20;
-  }
-});
-
-// src/texts.ts
-var encoder, decoder, MAX_TEXT_BYTES, ENDED_RUNS_KEPT, RUNS_KEPT, TRACKS, trackOf, utf8Length, RunText, NOTHING, RunTexts;
-var init_texts = __esm({
-  "src/texts.ts"() {
-    "use strict";
-    init_messages();
-    encoder = new TextEncoder();
-    decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-    MAX_TEXT_BYTES = 16 * 1024 * 1024;
-    ENDED_RUNS_KEPT = 16;
-    RUNS_KEPT = 1e3;
-    TRACKS = { delta: "text", code_block: "text", thinking: "thinking" };
-    trackOf = (kind) => TRACKS[kind] ?? null;
-    utf8Length = (text) => encoder.encode(text).length;
-    RunText = class {
-      constructor() {
-        /** Bytes of the run's text up to here, counted from its start. */
-        this.length = 0;
-        /** The log lost writes and did not say how much of this text: it goes on at the next `at`. */
-        this.isCutByNext = false;
-        this._start = 0;
-        this._kept = "";
-        /** Bytes of `kept`. */
-        this._keptBytes = 0;
-        /** `kept` in UTF-8, while it stays as it is: what is sent again is compared piece by piece. */
-        this._encoded = null;
-      }
-      /** Known from its first byte on without a hole. */
-      get isWhole() {
-        return this._start === 0;
-      }
-      /** What of it is new; an overlap with what is there is sliced by bytes. */
-      add(text, at) {
-        if (at !== null) {
-          if (this.isCutByNext) this.cut(at);
-          this.isCutByNext = false;
-          if (at > this.length) this._beginAt(at);
-        }
-        if ((at === null || at === this.length) && this.length - this._start === this._keptBytes) {
-          this._kept += text;
-          this._encoded = null;
-          this._grow(utf8Length(text));
-          return { text, isRewritten: false };
-        }
-        return this._addOver(encoder.encode(text), at ?? this.length);
-      }
-      /** The log goes on from here: what lies beyond is gone from it. */
-      cut(length) {
-        if (length < this._start) this._beginAt(length);
-        this.length = Math.min(this.length, length);
-      }
-      restart() {
-        if (this.length || this._start) this._beginAt(0);
-      }
-      value() {
-        const bytes = this.length - this._start;
-        return bytes === this._keptBytes ? this._kept : decoder.decode(encoder.encode(this._kept).subarray(0, bytes));
-      }
-      /** The whole text as fetched again. */
-      replace(value) {
-        this._beginAt(0);
-        this.add(value, 0);
-      }
-      /** What came before our part, from a text that has it. False: that one has a hole there, too. */
-      prepend(whole) {
-        const before = encoder.encode(whole.value()).subarray(0, this._start);
-        if (!whole.isWhole || before.length < this._start) return false;
-        this._kept = decoder.decode(before) + this._kept;
-        this._encoded = null;
-        this._keptBytes += this._start;
-        this._start = 0;
-        return true;
-      }
-      _addOver(data, at) {
-        const fresh = data.subarray(Math.max(0, this.length - at));
-        const here = this.length - this._start;
-        this._encoded ??= encoder.encode(this._kept);
-        const known = this._encoded;
-        const shown = known.subarray(here, here + fresh.length);
-        const isRewritten = fresh.length > 0 && !shown.every((byte, i) => byte === fresh[i]);
-        const isLonger = shown.length < fresh.length;
-        if (isRewritten || isLonger) {
-          this._kept = decoder.decode(known.subarray(0, here)) + decoder.decode(fresh);
-          this._keptBytes = here + fresh.length;
-          this._encoded = null;
-        }
-        const added = isRewritten ? fresh : fresh.subarray(shown.length);
-        this.length += fresh.length;
-        this._bound();
-        return { text: decoder.decode(added), isRewritten };
-      }
-      _grow(bytes) {
-        this.length += bytes;
-        this._keptBytes += bytes;
-        this._bound();
-      }
-      _bound() {
-        if (this._keptBytes > MAX_TEXT_BYTES) this._beginAt(this.length);
-      }
-      _beginAt(at) {
-        this._start = this.length = at;
-        this._kept = "";
-        this._encoded = null;
-        this._keptBytes = 0;
-      }
-    };
-    NOTHING = { text: "", isRewritten: false };
-    RunTexts = class {
-      constructor() {
-        this.runs = /* @__PURE__ */ new Map();
-      }
-      /** Take one frame at its place; null when it is about no run's text. */
-      apply(frame) {
-        const { run, kind, payload } = frame;
-        if (frame.isControl && kind === "gap") this._gap(payload);
-        if (run === null) return null;
-        if (frame.isControl) return kind === "snapshot" ? this._rebuild(run, payload) : null;
-        const track = trackOf(kind);
-        const change = { run, track, added: NOTHING, begins: false, end: null };
-        if (track !== null) {
-          return { ...change, added: this._of(run)[track].add(textOf(payload.text), numberOf(payload.at)) };
-        }
-        if (kind === "run_start") {
-          this._begin(this._of(run));
-          return { ...change, begins: true };
-        }
-        if (kind === "run_end") {
-          this._end(run, payload);
-          return { ...change, end: payload };
-        }
-        if (kind === "cut") this._of(run).isCut = true;
-        return null;
-      }
-      _begin(known) {
-        known.text.restart();
-        known.thinking.restart();
-        known.reason = null;
-        known.hasGap = known.isCut = known.isHealed = known.isFilled = false;
-      }
-      /** Part of a text from its beginning on: what is known of it is not shown again. */
-      _rebuild(run, payload) {
-        const known = this._of(run);
-        const track = payload.track === "thinking" ? "thinking" : "text";
-        const begins = payload.start !== void 0;
-        const isCut = payload.cut === true;
-        if (begins) {
-          known.hasGap = false;
-          known.reason = null;
-        }
-        const at = numberOf(payload.at);
-        if (at === 0 && !isCut) known[track].cut(0);
-        const added = known[track].add(textOf(payload.text), at);
-        if (payload.partial === true) known.hasGap = true;
-        if (isCut) known.isCut = true;
-        const end = payload.end === void 0 ? null : objectOf(payload.end);
-        if (end) this._end(run, end);
-        return { run, track, added, begins, end };
-      }
-      _of(name) {
-        let known = this.runs.get(name);
-        if (known === void 0) {
-          known = {
-            text: new RunText(),
-            thinking: new RunText(),
-            reason: null,
-            hasGap: true,
-            isCut: false,
-            isHealed: false,
-            isFilled: false
-          };
-          this.runs.set(name, known);
-          this._forgetOld();
-        }
-        return known;
-      }
-      _end(name, payload) {
-        const known = this._of(name);
-        known.reason = textOf(payload.reason) || "complete";
-        this.runs.delete(name);
-        this.runs.set(name, known);
-        this._forgetOld();
-      }
-      /** Another life or stretch of the log names what is still true; an eviction only leaves holes. */
-      _gap(payload) {
-        const reason = payload.reason;
-        if (reason === "evicted") {
-          for (const run of this.runs.values()) run.hasGap = true;
-          return;
-        }
-        const isKnown = reason === "epoch_changed";
-        const lengths = isKnown ? objectOf(payload.runs) : {};
-        const thinking = isKnown && payload.thinking !== void 0 ? objectOf(payload.thinking) : null;
-        for (const [name, run] of this.runs) {
-          const length = lengths[name];
-          run.text.cut(numberOf(length) ?? 0);
-          if (thinking !== null) run.thinking.cut(numberOf(thinking[name]) ?? 0);
-          else run.thinking.isCutByNext = length !== void 0;
-          if (length === void 0) {
-            run.thinking.cut(0);
-            run.reason = null;
-            run.hasGap = true;
-          }
-        }
-      }
-      _forgetOld() {
-        const ended = [...this.runs].filter(([, run]) => run.reason !== null).map(([name]) => name);
-        for (const name of ended.slice(0, Math.max(0, ended.length - ENDED_RUNS_KEPT))) this.runs.delete(name);
-        for (const name of this.runs.keys()) {
-          if (this.runs.size <= RUNS_KEPT) break;
-          this.runs.delete(name);
-        }
-      }
-    };
-  }
-});
-
-// src/recovery.ts
-var encoder2, ATTEMPTS, PAUSE_MS, Recovery;
-var init_recovery = __esm({
-  "src/recovery.ts"() {
-    "use strict";
-    init_cursor();
-    init_history();
-    init_messages();
-    init_texts();
-    encoder2 = new TextEncoder();
-    ATTEMPTS = 4;
-    PAUSE_MS = 500;
-    Recovery = class {
-      constructor(_platform, _emitter, _texts, _request) {
-        this._platform = _platform;
-        this._emitter = _emitter;
-        this._texts = _texts;
-        this._request = _request;
-      }
-      /** What follows `since`, handed to the reception. False when it could not be read to its end. */
-      missing(since, reception) {
-        const source = { line: parseCursor(since).line, start: null, parts: [] };
-        return this._read(since, (frames) => {
-          for (const envelope of frames) {
-            reception.takeHistory(source, readFrame(envelope), JSON.stringify(envelope).length);
-          }
-          return true;
-        });
-      }
-      /** Compares a run's text with the digest of its `run_end`; a text that is wrong is fetched again, once. */
-      async verify(run, told) {
-        const known = this._texts.runs.get(run);
-        if (known === void 0 || known.isCut || typeof told.sha256 !== "string") return;
-        if (await this._isEqual(known.text, told)) return this._tell(run, true, false);
-        if (known.isHealed) return;
-        known.isHealed = true;
-        const fetched = await this._fetch(run);
-        if (fetched !== null && await this._isEqual(fetched.text, told)) {
-          known.text.replace(fetched.text.value());
-          this._emitter.emit("text", { run, added: "", isRewritten: true });
-          this._tell(run, true, true);
-        } else if (!known.hasGap) {
-          this._tell(run, false, false);
-        }
-      }
-      /** A run that we joined in its middle although our place is before: the page was loaded again. */
-      async fill(run, known) {
-        if (known.isFilled || known.isCut) return;
-        known.isFilled = true;
-        const fetched = await this._fetch(run);
-        if (fetched === null || this._texts.runs.get(run) !== known) return;
-        for (const track of ["text", "thinking"]) {
-          if (!known[track].isWhole && known[track].prepend(fetched[track])) {
-            this._emitter.emit(track, { run, added: "", isRewritten: true });
-          }
-        }
-      }
-      /** Null: it could not be read, or is not there. */
-      async _fetch(run) {
-        for (let attempt = 1; ; attempt++) {
-          const fetched = await this._fetchOnce(run);
-          if (fetched !== void 0) return fetched;
-          if (attempt === ATTEMPTS) return null;
-          await new Promise((resolve) => this._platform.after(attempt * PAUSE_MS, resolve));
-        }
-      }
-      async _fetchOnce(run) {
-        const texts = new RunTexts();
-        const isRead = await this._read(null, (frames) => {
-          for (const envelope of frames) {
-            const frame = readFrame(envelope);
-            if (frame.run === run && texts.apply(frame)?.end) return false;
-          }
-          return true;
-        });
-        return isRead ? texts.runs.get(run) ?? null : void 0;
-      }
-      async _read(since, onPage) {
-        const request = this._request();
-        return request !== null && readHistory(this._platform, { ...request, since }, onPage);
-      }
-      async _isEqual(text, told) {
-        if (!text.isWhole) return false;
-        const data = encoder2.encode(text.value());
-        if (typeof told.bytes === "number" && told.bytes !== data.length) return false;
-        return await this._platform.sha256(data) === told.sha256;
-      }
-      _tell(run, ok, healed) {
-        this._emitter.emit("digest", { run, ok, healed });
-      }
-    };
-  }
-});
-
-// src/refusal.ts
-function refusalOf(code, message) {
-  switch (code) {
-    case "unauthenticated":
-      return new AuthError(message);
-    case "forbidden":
-      return new ForbiddenError(message);
-    case "not_found":
-    case "gone":
-      return new NotFoundError(message, code);
-    case "too_large":
-      return new TooLargeError(message);
-    case "conflict":
-      return new ConflictError(message);
-    default:
-      return new RefusedError(code, message);
-  }
-}
-var init_refusal = __esm({
-  "src/refusal.ts"() {
-    "use strict";
-    init_errors();
-  }
-});
-
-// src/input_queue.ts
-function entryOf(payload, seq = null) {
-  return { seq, payload, bytes: utf8Length(JSON.stringify(payload)), isSent: false, resolve: none2, reject: none2 };
-}
-var WINDOW, RETRY_MS, DEFAULT_LIMIT_BYTES, InputQueue, none2;
-var init_input_queue = __esm({
-  "src/input_queue.ts"() {
-    "use strict";
-    init_errors();
-    init_messages();
-    init_refusal();
-    init_texts();
-    WINDOW = 16;
-    RETRY_MS = 500;
-    DEFAULT_LIMIT_BYTES = 64 * 1024;
-    InputQueue = class {
-      constructor(_platform, _maxItems, _maxBytes, _sink) {
-        this._platform = _platform;
-        this._maxItems = _maxItems;
-        this._maxBytes = _maxBytes;
-        this._sink = _sink;
-        this._entries = [];
-        this._bytes = 0;
-        this._limitBytes = DEFAULT_LIMIT_BYTES;
-        /** What the gateway accepted last; null before the first welcome. */
-        this._accepted = null;
-        this._isOnline = false;
-        this._isPumping = false;
-        this._isAsked = false;
-        this._cancelPause = null;
-        this._closed = null;
-      }
-      get length() {
-        return this._entries.length;
-      }
-      /** From an earlier life of this page: sent again under the same numbers. */
-      restore(inputs) {
-        const restored = inputs.map(({ seq, payload }) => entryOf(payload, seq));
-        this._entries = [...restored, ...this._entries];
-        this._bytes += restored.reduce((sum, entry) => sum + entry.bytes, 0);
-      }
-      /** Settles when the gateway has it for good, or never will. */
-      add(payload) {
-        const entry = entryOf(payload);
-        const problem = this._problemOf(entry);
-        if (problem !== null) return Promise.reject(problem);
-        const promise = new Promise((resolve, reject) => Object.assign(entry, { resolve, reject }));
-        promise.catch(none2);
-        this._entries.push(entry);
-        this._bytes += entry.bytes;
-        this._tell(entry, "queued");
-        void this._pump();
-        return promise;
-      }
-      /** A connection is live. Whatever is not settled is sent again. */
-      welcome(inputSeq, limitBytes) {
-        if (inputSeq !== null) this._accepted = Math.max(inputSeq, 0);
-        if (limitBytes !== null) this._limitBytes = limitBytes;
-        this._isOnline = true;
-        for (const entry of this._entries) entry.isSent = false;
-        this._unpause();
-        void this._pump();
-      }
-      lost() {
-        this._isOnline = false;
-      }
-      accepted(payload) {
-        const seq = numberOf(payload.seq);
-        const entry = this._entries.find((known) => known.seq === seq);
-        if (entry === void 0 || seq === null) return;
-        this._accepted = Math.max(this._accepted ?? 0, seq);
-        this._remove(entry, "accepted");
-        entry.resolve(payload);
-        void this._pump();
-      }
-      /** The gateway's `error` about an input. */
-      refused(payload) {
-        const seq = numberOf(payload.seq) ?? numberOf(objectOf(payload.details).seq);
-        const entry = this._entries.find((known) => known.seq === seq);
-        if (entry === void 0) return;
-        const code = textOf(payload.code);
-        const expected = numberOf(payload.expected) ?? numberOf(objectOf(payload.details).expected);
-        if (code === "expected") return this._goOnFrom(expected ?? 1);
-        if (payload.retryable === true || code === "fenced") {
-          return this._sendAgainFrom(entry, numberOf(payload.after_ms) ?? RETRY_MS);
-        }
-        if (code === "conflict") {
-          this._fail(entry, new ConflictError(textOf(payload.message)));
-          this._renumber(expected ?? (seq ?? 0) + 1);
-        } else {
-          this._fail(entry, refusalOf(code, textOf(payload.message) || code));
-          this._renumber(entry.seq ?? 1);
-        }
-      }
-      /** Over HTTP. No answer: the same again. */
-      _answered(seq, answer, isAccepted, afterMs) {
-        const told = answer ?? { retryable: true, after_ms: afterMs ?? RETRY_MS };
-        if (isAccepted) this.accepted({ ...told, seq });
-        else this.refused({ ...told, seq });
-      }
-      /** The connection was closed for a message that was too big: the biggest of those that were sent. False: none was. */
-      tooBig() {
-        const sent = this._entries.filter((entry2) => entry2.isSent).sort((a, b) => b.bytes - a.bytes);
-        const entry = sent[0];
-        if (entry === void 0) return false;
-        this._fail(entry, new TooLargeError("closed for its size"));
-        this._renumber(entry.seq ?? 1);
-        return true;
-      }
-      /** What waits stays in the store, and is sent when the session is opened again from there. */
-      close(error) {
-        this._closed = error;
-        this._unpause();
-        for (const entry of this._entries) {
-          entry.reject(error);
-        }
-      }
-      _problemOf(entry) {
-        if (this._closed !== null) return this._closed;
-        if (entry.bytes > this._limitBytes) {
-          return new TooLargeError(`${entry.bytes} bytes, at most ${this._limitBytes} are allowed`);
-        }
-        if (this._entries.length >= this._maxItems || this._bytes + entry.bytes > this._maxBytes) {
-          return new QueueFullError("too many wait");
-        }
-        return null;
-      }
-      /** Number, keep, send: one after the other, as far as the window goes. */
-      async _pump() {
-        this._isAsked = true;
-        if (this._isPumping) return;
-        this._isPumping = true;
-        while (this._isAsked && this._closed === null) {
-          this._isAsked = false;
-          this._number();
-          await this._sink.keep(this._entries.map(({ seq, payload }) => ({ seq, payload })));
-          this._sendDue();
-        }
-        this._isPumping = false;
-      }
-      _number() {
-        if (this._accepted === null) return;
-        let next = this._accepted + 1;
-        for (const entry of this._entries) {
-          entry.seq ??= next;
-          next = Math.max(next, entry.seq + 1);
-        }
-      }
-      _sendDue() {
-        if (!this._isOnline || this._closed !== null || this._cancelPause !== null) return;
-        for (const entry of this._entries.slice(0, this._sink.isDuplex() ? WINDOW : 1)) {
-          if (entry.isSent || entry.seq === null) continue;
-          if (!this._sink.send(entry.seq, entry.payload, this._answered.bind(this, entry.seq))) return;
-          entry.isSent = true;
-          this._tell(entry, "sent");
-        }
-      }
-      _sendAgainFrom(entry, afterMs) {
-        for (const later of this._entries.slice(this._entries.indexOf(entry))) later.isSent = false;
-        this._unpause();
-        this._cancelPause = this._platform.after(afterMs, () => {
-          this._cancelPause = null;
-          void this._pump();
-        });
-      }
-      /** The gateway says which number comes next: one of ours is sent again, else all get new ones. */
-      _goOnFrom(expected) {
-        const entry = this._entries.find((known) => known.seq === expected);
-        if (entry !== void 0) {
-          if (this._cancelPause === null) this._sendAgainFrom(entry, RETRY_MS / 2);
-          return;
-        }
-        this._renumber(expected);
-      }
-      /** None of those that are left was accepted: contiguous numbers make sure of it. */
-      _renumber(from) {
-        this._accepted = from - 1;
-        for (const entry of this._entries) {
-          entry.seq = null;
-          entry.isSent = false;
-        }
-        void this._pump();
-      }
-      _fail(entry, error) {
-        this._remove(entry, "failed");
-        entry.reject(error);
-      }
-      _remove(entry, status) {
-        this._entries.splice(this._entries.indexOf(entry), 1);
-        this._bytes -= entry.bytes;
-        this._tell(entry, status);
-      }
-      _tell(entry, status) {
-        this._sink.status({ seq: entry.seq, status, payload: entry.payload });
-      }
-      _unpause() {
-        this._cancelPause?.();
-        this._cancelPause = null;
-      }
-    };
-    none2 = () => void 0;
-  }
-});
-
-// src/requests.ts
-var MAX_PENDING, RETRY_MS2, ID_BYTES, Requests;
-var init_requests = __esm({
-  "src/requests.ts"() {
-    "use strict";
-    init_errors();
-    init_messages();
-    init_refusal();
-    MAX_PENDING = 64;
-    RETRY_MS2 = 500;
-    ID_BYTES = 8;
-    Requests = class {
-      constructor(_platform, _send) {
-        this._platform = _platform;
-        this._send = _send;
-        this.isPaused = false;
-        this._pending = /* @__PURE__ */ new Map();
-        this._timers = /* @__PURE__ */ new Set();
-        this._closed = null;
-        this._goOn = () => void 0;
-      }
-      ask(kind, fields) {
-        if (kind === "pause" || kind === "resume") this.isPaused = kind === "pause";
-        if (kind === "resume") this._goOn();
-        if (this._closed !== null) return Promise.reject(this._closed);
-        if (this._pending.size >= MAX_PENDING) return Promise.reject(new QueueFullError("too many wait"));
-        const id = this._platform.randomHex(ID_BYTES);
-        const promise = new Promise((resolve, reject) => {
-          this._pending.set(id, { payload: { kind, ...fields, id }, resolve, reject });
-        });
-        promise.catch(() => void 0);
-        this._say(id);
-        return promise;
-      }
-      /** Until nothing is paused; for what is paused by not asking for more. */
-      async unpaused() {
-        if (!this.isPaused || this._closed !== null) return;
-        await new Promise((resolve) => {
-          const before = this._goOn;
-          this._goOn = () => {
-            before();
-            resolve();
-          };
-        });
-      }
-      /** A connection is live: everything that is open is said again. */
-      welcome() {
-        const kinds2 = [...this._pending.values()].map(({ payload }) => payload.kind);
-        if (this.isPaused && !kinds2.includes("pause") && !kinds2.includes("resume")) {
-          this._send({ kind: "pause" }, () => void 0);
-        }
-        for (const id of this._pending.keys()) this._say(id);
-      }
-      /** An `accepted` or `error` of the gateway. One that answers nothing of ours changes nothing. */
-      settle(id, payload, isAccepted) {
-        const request = this._pending.get(id);
-        if (request === void 0) return;
-        const passes = payload.retryable === true || payload.code === "fenced";
-        if (!isAccepted && passes) return this._again(id, numberOf(payload.after_ms));
-        this._pending.delete(id);
-        if (isAccepted) request.resolve(payload);
-        else request.reject(refusalOf(textOf(payload.code), textOf(payload.message) || "refused"));
-      }
-      /** Say it once more, soon. */
-      _again(id, afterMs) {
-        const cancel = this._platform.after(afterMs ?? RETRY_MS2, () => {
-          this._timers.delete(cancel);
-          this._say(id);
-        });
-        this._timers.add(cancel);
-      }
-      close(error) {
-        this._closed = error;
-        this._goOn();
-        for (const cancel of this._timers) cancel();
-        for (const { reject } of this._pending.values()) reject(error);
-        this._pending.clear();
-      }
-      _say(id) {
-        const request = this._pending.get(id);
-        if (request === void 0 || this._closed !== null) return;
-        this._send(request.payload, (answer, isAccepted, afterMs) => {
-          if (answer === null) this._again(id, afterMs);
-          else this.settle(id, answer, isAccepted);
-        });
-      }
-    };
-  }
-});
-
-// src/uplink.ts
-function tell(reply, answered) {
-  const { refusal, status, body, afterMs } = reply;
-  if (refusal === null) return answered(status === 0 ? null : body, status !== 0, null);
-  const isRetryable = RETRYABLE.includes(status) || status >= 500 || status === 401;
-  if (isRetryable) return answered(null, false, afterMs);
-  answered({ ...refusal.details, code: refusal.code, message: refusal.message }, false, null);
-}
-var Uplink, RETRYABLE;
-var init_uplink = __esm({
-  "src/uplink.ts"() {
-    "use strict";
-    init_ask();
-    init_http();
-    init_messages();
-    Uplink = class {
-      constructor(_platform, _session, _timeoutMs, _client, _live) {
-        this._platform = _platform;
-        this._session = _session;
-        this._timeoutMs = _timeoutMs;
-        this._client = _client;
-        this._live = _live;
-        this._posts = Promise.resolve();
-        this._stop = new AbortController();
-      }
-      /** False when nothing is live. */
-      input(seq, payload, answered) {
-        const live = this._live();
-        if (live === null) return false;
-        if (live.isDuplex) return live.send(JSON.stringify({ type: "text", seq, payload }));
-        this._post(live, "input", { client: this._client(), seq, payload }, answered);
-        return true;
-      }
-      /** Nothing happens when nothing is live: it is said again on the next connection. */
-      control(payload, answered) {
-        const live = this._live();
-        if (live === null) return;
-        const { kind } = payload;
-        if (live.name === "poll" && (kind === "pause" || kind === "resume")) answered({ what: kind }, true, null);
-        else if (live.isDuplex) live.send(control(payload));
-        else this._post(live, "control", { client: this._client(), ...payload }, answered);
-      }
-      close() {
-        this._stop.abort();
-      }
-      /** One after the other: inputs must come in the order of their numbers. */
-      _post(live, what, body, answered) {
-        this._posts = this._posts.then(async () => {
-          if (this._stop.signal.aborted) return;
-          const url = sessionUrl(live.url, this._session, what);
-          const { signal } = this._stop;
-          const reply = await ask(this._platform, { url, token: live.token, timeoutMs: this._timeoutMs, body, signal });
-          if (!signal.aborted) tell(reply, answered);
-        });
-      }
-    };
-    RETRYABLE = [408, 425, 429];
-  }
-});
-
-// src/speech.ts
-var Speech;
-var init_speech = __esm({
-  "src/speech.ts"() {
-    "use strict";
-    init_input_queue();
-    init_messages();
-    init_requests();
-    init_uplink();
-    Speech = class {
-      constructor(platform, settings, sink) {
-        const { session, timing, queueItems, queueBytes } = settings;
-        const uplink = new Uplink(platform, session, timing.connectTimeout, sink.client, sink.live);
-        this._uplink = uplink;
-        this.requests = new Requests(platform, (payload, answered) => uplink.control(payload, answered));
-        this.queue = new InputQueue(platform, queueItems, queueBytes, {
-          send: (seq, payload, answered) => uplink.input(seq, payload, answered),
-          isDuplex: () => sink.live()?.isDuplex === true,
-          keep: sink.keep,
-          status: sink.status
-        });
-      }
-      /** A connection is live: whatever is not settled is said again. */
-      welcome(payload) {
-        this.queue.welcome(numberOf(payload.input_seq), numberOf(objectOf(payload.limits).message_bytes));
-        this.requests.welcome();
-      }
-      /** An `accepted` or `error` frame that says what it answers. */
-      answered(payload, isAccepted) {
-        if (payload.what !== "input") this.requests.settle(textOf(payload.id), payload, isAccepted);
-        else if (isAccepted) this.queue.accepted(payload);
-        else this.queue.refused(payload);
-      }
-      close(error) {
-        this.requests.close(error);
-        this._uplink.close();
-        this.queue.close(error);
-      }
-    };
-  }
-});
-
-// src/event_source.ts
-function openEventSource(platform, EventSource, request, sink) {
-  let source = null;
-  let isOver = false;
-  const close = () => {
-    isOver = true;
-    source?.close();
-  };
-  const end = (...ending) => {
-    if (isOver) return;
-    close();
-    sink.ended(...ending);
-  };
-  const take = (data) => {
-    if (isOver) return;
-    sink.heard();
-    try {
-      sink.frame(readJson(data), data.length);
-    } catch (error) {
-      if (!(error instanceof BadFrame)) throw error;
-      end(broken(error.message));
-    }
-  };
-  const open = (ticket) => {
-    if (isOver) return;
-    const query = { ...request.query, sdk: "1", ...ticket !== null && { ticket } };
-    source = new EventSource(sessionUrl(request.base, request.settings.session, "events", query));
-    source.onerror = () => end(broken("the connection broke"));
-    source.addEventListener("open", () => sink.opened());
-    source.addEventListener("close", ({ data }) => {
-      const { code, reason } = objectOf(readJson(data));
-      end({ kind: "closed", code: numberOf(code) ?? 1011, reason: textOf(reason) });
-    });
-    for (const name of NAMES) source.addEventListener(name, ({ data }) => take(data));
-  };
-  if (request.token === null) open(null);
-  else void ticketFor(platform, request).then((ticket) => ticket ? open(ticket) : end(broken("no ticket")));
-  return { name: "sse", isDuplex: false, send: () => false, close };
-}
-async function ticketFor(platform, { base, settings, token }) {
-  const { session, timing } = settings;
-  const url = `${base}/v1/tickets`;
-  const { body } = await ask(platform, { url, token, timeoutMs: timing.connectTimeout, body: { session } });
-  return textOf(body.ticket);
-}
-var NAMES;
-var init_event_source = __esm({
-  "src/event_source.ts"() {
-    "use strict";
-    init_ask();
-    init_endings();
-    init_http();
-    init_messages();
-    NAMES = [
-      "message",
-      "welcome",
-      "gap",
-      "forked",
-      "snapshot",
-      "ask_open",
-      "reconnect_later",
-      "expiring",
-      "rhythm",
-      "state",
-      "relay_error"
-    ];
-  }
-});
-
-// src/sse.ts
-function openSse(platform, request, sink) {
-  if (platform.EventSource) return openEventSource(platform, platform.EventSource, request, sink);
-  const stop = new AbortController();
-  void read(platform, request, sink, stop.signal).then((ending) => {
-    if (!stop.signal.aborted && ending !== null) sink.ended(ending);
-    stop.abort();
-  });
-  return { name: "sse", isDuplex: false, send: () => false, close: () => stop.abort() };
-}
-async function read(platform, request, sink, signal) {
-  const url = sessionUrl(request.base, request.settings.session, "events", { ...request.query, sdk: "1" });
-  try {
-    if (platform.fetch === null) return broken(NO_GATEWAY);
-    const response = await platform.fetch(url, requestInit(request.token, signal, "text/event-stream"));
-    if (!response.ok) return endingOf(await readReply(response));
-    if (!response.headers.get("Content-Type")?.startsWith("text/event-stream") || response.body === null) {
-      void response.body?.cancel();
-      return broken(NO_GATEWAY);
-    }
-    sink.opened();
-    return await readEvents(response.body.getReader(), sink, signal);
-  } catch (error) {
-    if (signal.aborted) return null;
-    return broken(error instanceof BadFrame ? error.message : "the connection broke");
-  }
-}
-async function readEvents(reader, sink, signal) {
-  const decoder2 = new TextDecoder("utf-8", { ignoreBOM: true });
-  let close = null;
-  const parser = new EventParser((name, data) => {
-    if (signal.aborted || close !== null) return;
-    const value = readJson(data);
-    if (name !== "close") return sink.frame(value, data.length);
-    const { code, reason } = objectOf(value);
-    close = { code: numberOf(code) ?? 1011, reason: textOf(reason) };
-  });
-  for (; ; ) {
-    await sink.room();
-    const { done, value } = await reader.read();
-    if (signal.aborted) return null;
-    if (done) break;
-    sink.heard();
-    parser.push(decoder2.decode(value, { stream: true }));
-    if (close !== null) break;
-  }
-  void reader.cancel().catch(() => void 0);
-  return close === null ? broken("the connection broke") : { kind: "closed", ...close };
-}
-var MAX_EVENT_CHARS, EventParser;
-var init_sse = __esm({
-  "src/sse.ts"() {
-    "use strict";
-    init_ask();
-    init_endings();
-    init_event_source();
-    init_http();
-    init_messages();
-    MAX_EVENT_CHARS = 8 * 1024 * 1024;
-    EventParser = class {
-      constructor(_onEvent) {
-        this._onEvent = _onEvent;
-        this._rest = "";
-        this._isFirst = true;
-        this._afterCr = false;
-        this._name = "";
-        this._data = [];
-        this._size = 0;
-      }
-      push(text) {
-        if (this._isFirst && text) {
-          this._isFirst = false;
-          if (text.startsWith("\uFEFF")) text = text.slice(1);
-        }
-        if (this._afterCr && text) {
-          this._afterCr = false;
-          if (text.startsWith("\n")) text = text.slice(1);
-        }
-        const lines = (this._rest + text).split(/\r\n|\r|\n/);
-        this._rest = lines.pop() ?? "";
-        this._afterCr = text.endsWith("\r");
-        for (const line of lines) this._line(line);
-        if (this._rest.length + this._size > MAX_EVENT_CHARS) throw new BadFrame("an event without end");
-      }
-      _line(line) {
-        if (line === "") return this._dispatch();
-        const colon = line.indexOf(":");
-        if (colon === 0) return;
-        const field = colon < 0 ? line : line.slice(0, colon);
-        const value = colon < 0 ? "" : line.slice(colon + (line[colon + 1] === " " ? 2 : 1));
-        if (field === "event") this._name = value;
-        if (field === "data") {
-          this._data.push(value);
-          this._size += value.length;
-        }
-      }
-      _dispatch() {
-        const { _name: name, _data: data } = this;
-        [this._name, this._data, this._size] = ["", [], 0];
-        const text = data.join("\n");
-        if (text !== "") this._onEvent(name || "message", text);
-      }
-    };
-  }
-});
-
-// src/later.ts
-var later_exports = {};
-__export(later_exports, {
-  Recovery: () => Recovery,
-  Speech: () => Speech,
-  explained: () => explained,
-  openPoll: () => openPoll,
-  openSse: () => openSse
-});
-var init_later = __esm({
-  "src/later.ts"() {
-    "use strict";
-    init_explain();
-    init_poll();
-    init_recovery();
-    init_speech();
-    init_sse();
-  }
-});
-
-// src/index.ts
-init_errors();
-
-// src/platform.ts
-function defaultPlatform() {
-  const scope = globalThis;
-  return {
-    now: () => performance.now(),
-    wallNow: () => Date.now(),
-    after: (ms, fn) => {
-      const timer = setTimeout(fn, ms);
-      return () => clearTimeout(timer);
-    },
-    random: Math.random,
-    randomHex: (bytes) => hex(crypto.getRandomValues(new Uint8Array(bytes))),
-    sha256: async (data) => {
-      if (!crypto.subtle) return (await Promise.resolve().then(() => (init_digests(), digests_exports))).sha256(data);
-      return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", data)));
-    },
-    WebSocket: scope.WebSocket ?? null,
-    EventSource: scope.ReadableStream ? null : scope.EventSource ?? null,
-    fetch: scope.fetch ? (url, init) => fetch(url, init) : null,
-    isOnline: () => scope.navigator?.onLine !== false,
-    onPage: (listener) => listenToPage(scope, listener),
-    lock: async (name) => scope.navigator?.locks ? webLock(scope.navigator.locks, name).catch(() => none) : ownLock(name)
-  };
-}
-var taken = /* @__PURE__ */ new Set();
-function ownLock(name) {
-  if (taken.has(name)) return null;
-  taken.add(name);
-  return () => taken.delete(name);
-}
-function listenToPage(scope, listener) {
-  const { document } = scope;
-  const onVisibility = () => listener(document?.visibilityState === "hidden" ? "hidden" : "visible");
-  const handlers = {
-    online: () => listener("online"),
-    offline: () => listener("offline"),
-    pageshow: (event) => event.persisted && listener("restored"),
-    pagehide: () => listener("leaving")
-  };
-  document?.addEventListener("visibilitychange", onVisibility);
-  for (const [name, handler] of Object.entries(handlers)) scope.addEventListener?.(name, handler);
-  return () => {
-    document?.removeEventListener("visibilitychange", onVisibility);
-    for (const [name, handler] of Object.entries(handlers)) scope.removeEventListener?.(name, handler);
-  };
-}
-async function webLock(locks, name) {
-  return new Promise((resolve) => {
-    const held = locks.request(name, { ifAvailable: true }, (lock) => {
-      if (lock === null) return resolve(null);
-      return new Promise((release) => resolve(release));
-    });
-    held.catch(() => resolve(none));
-  });
-}
-var none = () => void 0;
-var hex = (data) => [...data].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-
-// src/acks.ts
-var Acks = class {
-  /** `send`: to the connection, if it is on the cursor's line. */
-  constructor(_platform, _ackBytes, _ackAfterMs, _send) {
-    this._platform = _platform;
-    this._ackBytes = _ackBytes;
-    this._ackAfterMs = _ackAfterMs;
-    this._send = _send;
-    this._applied = null;
-    this._bytes = 0;
-    this._cancelTimer = null;
-  }
-  note(cursor, bytes) {
-    this._applied = cursor;
-    this._bytes += bytes;
-    if (this._bytes >= this._ackBytes) this.flush();
-    else this._cancelTimer ??= this._platform.after(this._ackAfterMs, () => this.flush());
-  }
-  flush() {
-    this.stop();
-    if (this._applied !== null) this._send(this._applied);
-    this._applied = null;
-    this._bytes = 0;
-  }
-  stop() {
-    this._cancelTimer?.();
-    this._cancelTimer = null;
-  }
-};
-
-// src/attempt.ts
-var MAX_RETRY = 1e3;
-async function tokenInTime(platform, credentials, timeoutMs) {
-  let cancel = () => void 0;
-  const late = new Promise((resolve) => {
-    cancel = platform.after(timeoutMs, () => resolve(void 0));
-  });
-  const token = await Promise.race([credentials.next(), late]).catch(() => void 0);
-  cancel();
-  return token;
-}
-function queryOf({ from, heartbeat, rhythm }, { name, client, cursor, replaces, retry }) {
-  return {
-    client,
-    ...cursor === null ? { from } : { cursor },
-    ...name === "websocket" && { ack: "1" },
-    ...replaces !== null && { replaces },
-    ...heartbeat !== null && { heartbeat: String(heartbeat / 1e3) },
-    ...retry > 0 && { retry: String(Math.min(retry, MAX_RETRY)) },
-    ...rhythm && { rhythm: "1" }
-  };
-}
-
-// src/connection.ts
-init_endings();
-
-// src/load_later.ts
-var loading = null;
-function loadLater() {
-  loading ??= Promise.resolve().then(() => (init_later(), later_exports)).catch((error) => {
-    loading = null;
+function endingOfError(error) {
+  if (error instanceof ProtocolError) return { ...broken(error.message), error };
+  if (error instanceof BadFrame) return broken(error.message);
+  queueMicrotask(() => {
     throw error;
   });
-  return loading;
+  return broken("internal error");
 }
 
-// src/connection.ts
-init_messages();
+// src/channel.ts
+function reading(sink, read2) {
+  const stop = new AbortController();
+  const close = () => stop.abort();
+  void read2(stop.signal).then((ending) => {
+    if (!stop.signal.aborted && ending) sink.ended(ending);
+    close();
+  });
+  return { close };
+}
+
+// src/poll.ts
+var FIRST_WAIT_SECONDS = 0.1;
+var LEAST_MS = 500;
+var openPoll = (around, sink, query) => reading(sink, async (signal) => {
+  const { platform, settings } = around;
+  let { cursor: since, replaces } = query;
+  for (let isFirst = true; ; isFirst = false) {
+    const wait = isFirst ? FIRST_WAIT_SECONDS : settings.timing.pollWait / 1e3;
+    const began = platform.now();
+    const asked = { ...query, cursor: null, sdk: 1, limit: 500, since, replaces, wait };
+    const reply = await ask(around, sink, "messages", asked, { signal, waitMs: wait * 1e3 });
+    if (signal.aborted) return null;
+    if (reply.refusal) return endingOf(reply);
+    const { frames, close, connection, cursor } = reply.body;
+    if (!Array.isArray(frames)) return NO_GATEWAY;
+    if (isFirst) sink.opened();
+    sink.heard();
+    for (const frame of frames) {
+      sink.frame(frame, JSON.stringify(frame).length);
+      if (signal.aborted) return null;
+    }
+    since = textOf(cursor) || since;
+    replaces = textOf(connection) || replaces;
+    if (close) return closeOf(close);
+    if (!isFirst && frames.length < 2 && platform.now() - began < LEAST_MS) await sleep(platform, LEAST_MS);
+    await sink.room();
+    if (signal.aborted) return null;
+  }
+});
 
 // src/probe.ts
 var LATE_MS = 1e3;
@@ -1577,158 +515,205 @@ var MAX_ASKED = 3;
 var SAMPLE_MS = 1e4;
 var SAMPLE_BAD_MS = 2500;
 var COMMENT_MS = 15e3;
-var Pulse = class {
-  constructor(_platform, _isDuplex, _timing, _sink) {
-    this._platform = _platform;
-    this._isDuplex = _isDuplex;
-    this._timing = _timing;
-    this._sink = _sink;
+var PING = control({ kind: "ping" });
+function createPulse({ platform, settings, quality }, connection, heartbeatMs) {
+  const { now, wallNow } = platform;
+  const { keepAlive, timing } = settings;
+  const { probeTimeout, runQuiet } = timing;
+  const _silenceMs = Math.max(COMMENT_MS, heartbeatMs) + 2 * probeTimeout;
+  let _isSampledOften = false;
+  let _isStreaming = false;
+  let _heardAt = now();
+  let _sentAt = _heardAt;
+  let _lastAskedAt = _heardAt;
+  let _askedAt = null;
+  let _asked = 0;
+  let _cancelTimer = none;
+  let _isStopped = false;
+  const self = {
     /** It is us who do not read. */
-    this.isHeld = false;
-    this._isSampledOften = false;
-    this._isStreaming = false;
-    this._askedAt = null;
-    this._asked = 0;
-    this._cancelTimer = () => void 0;
-    this._isStopped = false;
-    this._heardAt = this._sentAt = this._lastAskedAt = _platform.now();
-    this._schedule();
-  }
-  get silentMs() {
-    return this._platform.now() - this._heardAt;
-  }
-  heard() {
-    this._heardAt = this._platform.now();
-    this._asked = 0;
-  }
-  sent() {
-    this._sentAt = this._platform.now();
-  }
-  pong() {
-    if (this._askedAt === null) return;
-    const askedAt = this._askedAt;
-    this._askedAt = null;
-    this._sink.rtt(this._platform.now() - askedAt);
-    this._schedule();
-  }
-  sampleOften(isOften) {
-    if (isOften === this._isSampledOften) return;
-    this._isSampledOften = isOften;
-    this._schedule();
-  }
-  /** In the middle of a run silence is suspicious sooner. */
-  streaming(isStreaming) {
-    if (isStreaming === this._isStreaming) return;
-    this._isStreaming = isStreaming;
-    this._schedule();
-  }
-  /** Ask now. */
-  probe() {
-    if (this._isDuplex && !this._isStopped) this._ask();
-  }
-  stop() {
-    this._isStopped = true;
-    this._cancelTimer();
-  }
-  _ask() {
-    this._askedAt = this._lastAskedAt = this._sentAt = this._platform.now();
-    this._asked += 1;
-    this._sink.ping();
-    this._schedule();
-  }
-  _schedule() {
-    this._cancelTimer();
-    if (this._isStopped) return;
-    const due = this._due();
-    const ms = Math.max(10, due - this._platform.now());
-    const wallDue = this._platform.wallNow() + ms;
-    this._cancelTimer = this._platform.after(ms, () => {
-      const lateMs = Math.max(this._platform.now() - due, this._platform.wallNow() - wallDue);
-      this._check(lateMs > LATE_MS);
-      this._schedule();
+    isHeld: false,
+    get silentMs() {
+      return now() - _heardAt;
+    },
+    heard() {
+      _heardAt = now();
+      _asked = 0;
+    },
+    sent() {
+      _sentAt = now();
+    },
+    pong() {
+      if (_askedAt === null) return;
+      quality.sample(now() - _askedAt);
+      _askedAt = null;
+      _schedule();
+    },
+    sampleOften(isOften) {
+      if (isOften === _isSampledOften) return;
+      _isSampledOften = isOften;
+      _schedule();
+    },
+    /** In the middle of a run silence is suspicious sooner. */
+    streaming(isStreaming) {
+      if (isStreaming === _isStreaming) return;
+      _isStreaming = isStreaming;
+      _schedule();
+    },
+    /** Ask now. */
+    probe() {
+      if (_isStopped) return;
+      _askedAt = _lastAskedAt = _sentAt = now();
+      _asked += 1;
+      connection.send(PING);
+      _schedule();
+    },
+    stop() {
+      _isStopped = true;
+      _cancelTimer();
+    }
+  };
+  _schedule();
+  return self;
+  function _schedule() {
+    _cancelTimer();
+    if (_isStopped) return;
+    const due = _due();
+    const ms = Math.max(10, due - now());
+    const wallDue = wallNow() + ms;
+    _cancelTimer = platform.after(ms, () => {
+      _check(Math.max(now() - due, wallNow() - wallDue) > LATE_MS);
+      _schedule();
     });
   }
-  _due() {
-    const { probeTimeoutMs, heartbeatMs, keepAliveMs, runQuietMs } = this._timing;
-    if (!this._isDuplex) return this._heardAt + this._silenceMs;
-    if (this._askedAt !== null) return this._askedAt + probeTimeoutMs;
-    let due = this._heardAt + (this._isStreaming ? Math.min(runQuietMs, heartbeatMs) : heartbeatMs);
-    if (keepAliveMs !== null) due = Math.min(due, this._sentAt + keepAliveMs);
-    if (this._heardAt > this._lastAskedAt) due = Math.min(due, this._lastAskedAt + this._sampleMs);
-    return due;
+  function _due() {
+    if (!connection.isDuplex) return _heardAt + _silenceMs;
+    if (_askedAt !== null) return _askedAt + probeTimeout;
+    return Math.min(
+      _heardAt + (_isStreaming ? Math.min(runQuiet, heartbeatMs) : heartbeatMs),
+      keepAlive === null ? Infinity : _sentAt + keepAlive,
+      _heardAt > _lastAskedAt ? _lastAskedAt + (_isSampledOften ? SAMPLE_BAD_MS : SAMPLE_MS) : Infinity
+    );
   }
-  get _sampleMs() {
-    return this._isSampledOften ? SAMPLE_BAD_MS : SAMPLE_MS;
-  }
-  get _silenceMs() {
-    return Math.max(COMMENT_MS, this._timing.heartbeatMs) + 2 * this._timing.probeTimeoutMs;
-  }
-  _check(isLate) {
-    const now = this._platform.now();
-    if (!this._isDuplex) {
-      if (this.isHeld) this.heard();
-      if (now - this._heardAt < this._silenceMs) return;
-      if (isLate && this._asked++ < MAX_ASKED) this._heardAt = now - this._silenceMs + this._timing.probeTimeoutMs;
-      else this._die();
-      return;
-    }
-    if (this._askedAt === null) {
-      if (now >= this._due()) this._ask();
-      return;
-    }
-    if (now - this._askedAt < this._timing.probeTimeoutMs) return;
-    if (this._heardAt > this._askedAt) {
-      this._askedAt = null;
-    } else if (isLate && this._asked < MAX_ASKED) {
-      this._ask();
+  function _check(isLate) {
+    if (!connection.isDuplex && self.isHeld) self.heard();
+    if (now() < _due()) return;
+    if (!connection.isDuplex) {
+      if (isLate && _asked++ < MAX_ASKED) _heardAt = now() - _silenceMs + probeTimeout;
+      else _die();
+    } else if (_askedAt === null || isLate && _asked < MAX_ASKED && _heardAt <= _askedAt) {
+      self.probe();
+    } else if (_heardAt > _askedAt) {
+      _askedAt = null;
     } else {
-      this._die();
+      _die();
     }
   }
-  _die() {
-    this.stop();
-    this._sink.dead();
+  function _die() {
+    self.stop();
+    connection.dead();
   }
-};
+}
+
+// src/sse.ts
+var EVENT_STREAM = "text/event-stream";
+var MAX_EVENT_CHARS = 8 * 1024 * 1024;
+function createEventParser(onEvent) {
+  let _rest = "";
+  let _skipped = "\uFEFF";
+  let _name = "";
+  let _data = [];
+  let _size = 0;
+  return {
+    push(text) {
+      if (!text) return;
+      if (text[0] === _skipped) text = text.slice(1);
+      _skipped = text.endsWith("\r") ? "\n" : "";
+      const lines = (_rest + text).split(/\r\n|\r|\n/);
+      _rest = lines.pop() ?? "";
+      lines.forEach(_take);
+      if (_rest.length + _size > MAX_EVENT_CHARS) throw new BadFrame("an event without end");
+    }
+  };
+  function _take(line) {
+    const [, field, value = ""] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
+    if (field === "event") _name = value;
+    if (field === "data") {
+      _data.push(value);
+      _size += value.length;
+    }
+    if (line) return;
+    const [name, text] = [_name, _data.join("\n")];
+    [_name, _data, _size] = ["", [], 0];
+    if (text) onEvent(name || "message", text);
+  }
+}
+var openSse = (around, sink, query) => reading(
+  sink,
+  (signal) => read(around, sink, query, signal).catch((error) => error instanceof BadFrame ? broken(error.message) : BROKEN)
+);
+async function read({ platform, settings }, sink, query, signal) {
+  const url = sessionUrl(sink.url, settings, "events", { ...query, sdk: 1 });
+  const response = await platform.fetch?.(url, requestInit(sink.token, signal, EVENT_STREAM));
+  if (response && !response.ok) return endingOf(await readReply(response));
+  const reader = response?.body?.getReader();
+  if (!response?.headers.get("Content-Type")?.startsWith(EVENT_STREAM) || !reader) {
+    reader?.cancel().catch(none);
+    return NO_GATEWAY;
+  }
+  sink.opened();
+  const decoder2 = new TextDecoder("utf-8", { ignoreBOM: true });
+  let ending = null;
+  const parser = createEventParser((name, data) => {
+    if (signal.aborted || ending) return;
+    const value = readJson(data);
+    if (name === "close") ending = closeOf(value);
+    else sink.frame(value, data.length);
+  });
+  while (!ending) {
+    await sink.room();
+    const { done, value } = await reader.read();
+    if (signal.aborted) return null;
+    if (done) return BROKEN;
+    sink.heard();
+    parser.push(decoder2.decode(value, { stream: true }));
+  }
+  reader.cancel().catch(none);
+  return ending;
+}
 
 // src/websocket.ts
-init_endings();
-init_http();
-init_messages();
 var SUBPROTOCOL = "relayrouter.v1";
 var ITEM = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 var OPEN = 1;
-function openWebSocket(platform, request, sink) {
-  const { token } = request;
-  const fitsItem = token !== null && ITEM.test(token);
+var openWebSocket = ({ platform, settings }, sink, query) => {
+  const { token } = sink;
+  const fitsItem = !!token && ITEM.test(token);
   const protocols = fitsItem ? [SUBPROTOCOL, `bearer.${token}`] : [SUBPROTOCOL];
-  let socket = null;
+  const url = sessionUrl(sink.url, settings, "ws", query).replace(/^http/, "ws");
+  if (!platform.WebSocket) {
+    queueMicrotask(() => sink.ended(broken("no WebSocket here")));
+    return { close: none };
+  }
+  const socket = new platform.WebSocket(url, protocols);
   let wasOpen = false;
-  const detach = () => {
-    if (socket === null) return null;
-    const old = socket;
-    socket = null;
-    old.onopen = old.onmessage = old.onclose = null;
-    old.onerror = ignore;
-    return old;
+  const send = (text) => {
+    const isOpen = socket.readyState === OPEN;
+    if (isOpen) socket.send(text);
+    return isOpen;
   };
   const close = (isDead) => {
-    const old = detach();
+    socket.onopen = socket.onmessage = socket.onclose = null;
     try {
-      if (isDead && old?.terminate) old.terminate();
-      else old?.close(1e3);
+      if (isDead && socket.terminate) socket.terminate();
+      else socket.close(1e3);
     } catch {
     }
   };
-  if (platform.WebSocket === null) {
-    queueMicrotask(() => sink.ended(broken("no WebSocket here")));
-    return { name: "websocket", isDuplex: true, send: () => false, close: () => void 0 };
-  }
-  socket = new platform.WebSocket(socketUrl(request.base, request.settings.session, request.query), protocols);
   socket.binaryType = "arraybuffer";
   socket.onopen = () => {
     wasOpen = true;
-    if (token !== null && !fitsItem) send(JSON.stringify({ type: "control", payload: { kind: "auth", token } }));
+    if (token && !fitsItem) send(control({ kind: "auth", token }));
     sink.opened();
   };
   socket.onmessage = ({ data }) => {
@@ -1737,671 +722,501 @@ function openWebSocket(platform, request, sink) {
     try {
       envelope = readJson(data);
     } catch (error) {
-      if (!(error instanceof BadFrame)) throw error;
       close(false);
       return sink.ended(broken(error.message));
     }
     sink.frame(envelope, data.length);
   };
-  socket.onerror = ignore;
+  socket.onerror = none;
   socket.onclose = ({ code, reason }) => {
-    detach();
     if (!wasOpen) return sink.ended(broken("the upgrade failed"));
-    sink.ended(code === 1005 || code === 1006 ? broken("the connection broke") : { kind: "closed", code, reason });
+    sink.ended(code === 1005 || code === 1006 ? BROKEN : { code, reason });
   };
-  function send(text) {
-    if (socket?.readyState !== OPEN) return false;
-    socket.send(text);
-    return true;
-  }
-  return { name: "websocket", isDuplex: true, send, close };
-}
-var ignore = () => void 0;
-
-// src/connection.ts
-async function openerOf(name) {
-  const { openSse: openSse2, openPoll: openPoll2 } = await loadLater();
-  return name === "sse" ? openSse2 : openPoll2;
-}
-var PING = JSON.stringify({ type: "control", payload: { kind: "ping" } });
-var DEFAULT_HEARTBEAT_MS = 2e4;
-var Connection = class {
-  constructor(_platform, _settings, _owner, _onEnd, name, url, token) {
-    this._platform = _platform;
-    this._settings = _settings;
-    this._owner = _owner;
-    this._onEnd = _onEnd;
-    this.name = name;
-    this.url = url;
-    /** The gateway's id for it; null before the welcome. */
-    this.id = null;
-    /** `<epoch>.<fork>` that its frames are on. */
-    this.line = "";
-    this.start = null;
-    this.parts = [];
-    this.isWelcome = false;
-    /** Something beside the welcome was heard on it. */
-    this.isProven = false;
-    /** Somebody was there: its transport was opened, or the gateway could be asked why it was not. */
-    this.isAnswered = false;
-    this.isOver = false;
-    this.welcomedAt = 0;
-    this._channel = null;
-    this._pulse = null;
-    this._settle = () => void 0;
-    this._openFailed = () => this._end(broken("could not be opened"));
-    this.#token = token;
-  }
-  /** Not for anybody who prints this. */
-  #token;
-  get token() {
-    return this.#token;
-  }
-  /** Null when it is welcome; else how it ended before. */
-  open(request) {
-    return new Promise((resolve) => {
-      const cancel = this._platform.after(
-        request.settings.timing.connectTimeout,
-        () => this._end(broken("no answer in time"))
-      );
-      this._settle = (ending) => {
-        cancel();
-        resolve(ending);
-      };
-      if (this.name === "websocket") this._openBy(openWebSocket, request);
-      else void openerOf(this.name).then((open) => this._openBy(open, request), this._openFailed);
-    });
-  }
-  _openBy(open, request) {
-    if (this.isOver) return;
-    try {
-      this._channel = open(this._platform, request, this);
-    } catch {
-      this._openFailed();
-    }
-  }
-  get isDuplex() {
-    return this.name === "websocket";
-  }
-  get silentMs() {
-    return this._pulse?.silentMs ?? 0;
-  }
-  send(text) {
-    const isSent = !this.isOver && this._channel?.send(text) === true;
-    if (isSent) this._pulse?.sent();
-    return isSent;
-  }
-  probe() {
-    this._pulse?.probe();
-  }
-  sampleOften(isOften) {
-    this._pulse?.sampleOften(isOften);
-  }
-  streaming(isStreaming) {
-    this._pulse?.streaming(isStreaming);
-  }
-  /** Let go of it: whatever its transport does later is not heard. */
-  close() {
-    if (!this.isOver) this._finish(broken("closed"));
-  }
-  // ---- what its channel says ---------------------------------------------------------------------------------------
-  opened() {
-    this.isAnswered = true;
-  }
-  heard() {
-    this._pulse?.heard();
-  }
-  frame(envelope, bytes) {
-    if (this.isOver) return;
-    this._pulse?.heard();
-    if (this.isWelcome) this.isProven = true;
-    try {
-      this._owner.frame(this, envelope, bytes);
-    } catch (error) {
-      this._end(this._owner.endingOf(error));
-    }
-  }
-  ended(ending) {
-    this._end(ending);
-  }
-  async room() {
-    if (!this.isWelcome) return;
-    if (this._pulse) this._pulse.isHeld = true;
-    await this._owner.room(this);
-    if (this._pulse) this._pulse.isHeld = false;
-    this.heard();
-  }
-  // ---- what its frames say -----------------------------------------------------------------------------------------
-  /** Also the repeated welcomes of a long poll. */
-  welcomed(payload) {
-    this.id = textOf(payload.connection) || this.id;
-    if (this.isWelcome) return;
-    this.isWelcome = true;
-    this.welcomedAt = this._platform.now();
-    const told = numberOf(payload.heartbeat);
-    const timing = {
-      heartbeatMs: this._settings.heartbeat ?? (told === null ? DEFAULT_HEARTBEAT_MS : told * 1e3),
-      keepAliveMs: this._settings.keepAlive,
-      probeTimeoutMs: this._settings.timing.probeTimeout,
-      runQuietMs: this._settings.timing.runQuiet
-    };
-    if (this.name !== "poll") {
-      this._pulse = new Pulse(this._platform, this.isDuplex, timing, {
-        ping: () => this.send(PING),
-        dead: () => {
-          this._channel?.close(true);
-          this._end(broken("it fell silent"));
-        },
-        rtt: (ms) => this._owner.rtt(ms)
-      });
-    }
-    this._settle(null);
-  }
-  pong() {
-    this.isProven = true;
-    this._pulse?.pong();
-  }
-  _end(ending) {
-    if (this.isOver) return;
-    this._finish(ending);
-    if (this.isWelcome) this._onEnd(this, ending);
-  }
-  _finish(ending) {
-    this.isOver = true;
-    this._pulse?.stop();
-    this._channel?.close(false);
-    this._settle(ending);
-  }
+  return { send, close };
 };
 
-// src/conductor.ts
-init_endings();
-init_errors();
+// src/connection.ts
+var DEFAULT_HEARTBEAT_SECONDS = 20;
+var OPENERS = { websocket: openWebSocket, sse: openSse, poll: openPoll };
+function createConnection(core, name, url, token) {
+  const { platform, settings } = core;
+  let _channel = null;
+  let _settle = none;
+  const self = {
+    name,
+    url,
+    isDuplex: name === "websocket",
+    /** The gateway's id for it; null before the welcome. */
+    id: null,
+    /** `<epoch>.<fork>` that its frames are on. */
+    line: "",
+    start: null,
+    parts: [],
+    isWelcome: false,
+    /** Something beside the welcome was heard on it. */
+    isProven: false,
+    /** Somebody was there: its transport was opened, or the gateway could be asked why it was not. */
+    isAnswered: false,
+    isOver: false,
+    welcomedAt: 0,
+    /** From its welcome on. A long poll has none: each answer is a sign of life. */
+    pulse: null,
+    /** A getter: not for anybody who prints this. */
+    get token() {
+      return token;
+    },
+    /** Null when it is welcome; else how it ended before. */
+    async open(query) {
+      const cancel = platform.after(settings.timing.connectTimeout, () => self.ended(broken("no answer in time")));
+      const opened = new Promise((resolve) => {
+        _settle = resolve;
+      });
+      try {
+        _channel = OPENERS[name](core, self, query);
+      } catch {
+        self.ended(broken("could not be opened"));
+      }
+      const ending = await opened;
+      cancel();
+      if (!ending || !isBroken(ending) || self.isAnswered || core.isOver) return ending;
+      const reply = await ask(core, self, "ws", query);
+      self.isAnswered = reply.isAnswered;
+      const told = endingOf(reply);
+      return isBroken(told) ? ending : told;
+    },
+    send(text) {
+      const isSent = !self.isOver && _channel?.send?.(text) === true;
+      if (isSent) self.pulse?.sent();
+      return isSent;
+    },
+    /** Let go of it: whatever its transport does later is not heard. */
+    close() {
+      if (!self.isOver) _finish(broken("closed"));
+    },
+    // ---- what its channel says -------------------------------------------------------------------------------------
+    opened() {
+      self.isAnswered = true;
+    },
+    heard() {
+      self.pulse?.heard();
+    },
+    frame(envelope, bytes) {
+      if (self.isOver) return;
+      self.heard();
+      self.isProven ||= self.isWelcome;
+      try {
+        takeFrame(core, self, envelope, bytes);
+      } catch (error) {
+        self.ended(endingOfError(error));
+      }
+    },
+    ended(ending) {
+      if (self.isOver) return;
+      _finish(ending);
+      if (self.isWelcome) core.conductor.ended(self, ending);
+    },
+    async room() {
+      if (!self.isWelcome) return;
+      if (self.pulse) self.pulse.isHeld = true;
+      await core.feed.room();
+      if (name === "poll") {
+        await core.speech.requests.unpaused();
+        await core.conductor.mayPoll(self);
+      }
+      if (self.pulse) self.pulse.isHeld = false;
+      self.heard();
+    },
+    // ---- what its frames say ---------------------------------------------------------------------------------------
+    /** Also the repeated welcomes of a long poll. */
+    welcomed(payload) {
+      self.id = textOf(payload.connection) || self.id;
+      if (self.isWelcome) return;
+      self.isWelcome = true;
+      self.welcomedAt = platform.now();
+      const heartbeatMs = settings.heartbeat ?? (numberOf(payload.heartbeat) ?? DEFAULT_HEARTBEAT_SECONDS) * 1e3;
+      if (name !== "poll") self.pulse = createPulse(core, self, heartbeatMs);
+      _settle(null);
+    },
+    pong() {
+      self.isProven = true;
+      self.pulse?.pong();
+    },
+    /** Its transport may never say so. */
+    dead() {
+      _channel?.close(true);
+      self.ended(broken("it fell silent"));
+    }
+  };
+  return self;
+  function _finish(ending) {
+    self.isOver = true;
+    self.pulse?.stop();
+    _channel?.close(false);
+    _settle(ending);
+  }
+}
 
 // src/states.ts
 var CHANNELS = ["websocket", "sse", "poll"];
 
 // src/ladder.ts
-var SPREAD = 0.25;
-var Ladder = class {
-  constructor(_choice, _maxFailures, _climbAfterMs, _random) {
-    this._choice = _choice;
-    this._maxFailures = _maxFailures;
-    this._climbAfterMs = _climbAfterMs;
-    this._random = _random;
-    this._failures = 0;
-    this._target = 0;
-    this._rung = _choice === "auto" ? 0 : CHANNELS.indexOf(_choice);
-  }
-  get channel() {
-    return CHANNELS[this._rung] ?? "websocket";
-  }
-  /** What a climb tries: the best one, then those below it; null at the top, or where the application has chosen. */
-  get target() {
-    return this._choice === "auto" && this._rung > 0 ? CHANNELS[this._target] ?? null : null;
-  }
-  /** A climb failed: when to try the next rung, or all again. */
-  missed() {
-    this._target = (this._target + 1) % Math.max(1, this._rung);
-    return this._target > 0 ? 0 : this.climbDelayMs();
-  }
-  /** The transport failed although somebody is there: where nobody answers at all, nothing is known about the rungs. */
-  failed() {
-    this._failures += 1;
-    if (this._choice !== "auto" || this._failures < this._maxFailures) return;
-    this._failures = 0;
-    this._rung = (this._rung + 1) % CHANNELS.length;
-  }
-  /** The connection was heard: failures are no longer in a row. */
-  proved() {
-    this._failures = 0;
-  }
-  /** By make before break: this one is live now. */
-  moveTo(channel) {
-    this._target = 0;
-    this._rung = CHANNELS.indexOf(channel);
-    this._failures = 0;
-  }
-  /** When to climb, counted from now; Infinity when there is nowhere to. */
-  climbDelayMs() {
-    if (this.target === null) return Infinity;
-    return this._climbAfterMs * (1 - SPREAD + 2 * SPREAD * this._random());
-  }
-};
+var SPREAD2 = 0.25;
+function createLadder({ platform, settings }) {
+  const { channel, timing } = settings;
+  const _isFree = channel === "auto";
+  let _rung = _isFree ? 0 : CHANNELS.indexOf(channel);
+  let _failures = 0;
+  let _target = 0;
+  const self = {
+    get channel() {
+      return CHANNELS[_rung] ?? "websocket";
+    },
+    /** What a climb tries: the best one, then those below it; null at the top, or where the application has chosen. */
+    get target() {
+      return _isFree && _rung > 0 && CHANNELS[_target] || null;
+    },
+    /** A climb failed: when to try the next rung, or all again. */
+    missed() {
+      _target = (_target + 1) % Math.max(1, _rung);
+      return _target > 0 ? 0 : self.climbDelayMs();
+    },
+    /** The transport failed although somebody is there: where nobody answers at all, nothing is known about the rungs. */
+    failed() {
+      _failures += 1;
+      if (!_isFree || _failures < timing.ladderFailures) return;
+      _failures = 0;
+      _rung = (_rung + 1) % CHANNELS.length;
+    },
+    /** The connection was heard: failures are no longer in a row. */
+    proved() {
+      _failures = 0;
+    },
+    /** By make before break: this one is live now. */
+    moveTo(name) {
+      _target = 0;
+      _rung = CHANNELS.indexOf(name);
+      _failures = 0;
+    },
+    /** When to climb, counted from now; Infinity when there is nowhere to. */
+    climbDelayMs() {
+      return self.target ? timing.climbAfter * (1 - SPREAD2 + 2 * SPREAD2 * platform.random()) : Infinity;
+    }
+  };
+  return self;
+}
 
 // src/overlap.ts
 var PARK_MS = 1e3;
-var Overlap = class {
-  constructor(_platform, _overlapMs) {
-    this._platform = _platform;
-    this._overlapMs = _overlapMs;
-    this._predecessor = null;
-    this._cancelTimer = none3;
-    this._isHeld = false;
-    this._onParked = none3;
-    this._goOn = none3;
-  }
-  /** The server closes it when its successor is live; if not, we do. */
-  letGo(old) {
-    this.close();
-    this._predecessor = old;
-    this._cancelTimer = this._platform.after(this._overlapMs, () => old.close());
-  }
-  close() {
-    this._cancelTimer();
-    this._predecessor?.close();
-  }
-  /** No long poll goes out until `release`: one that came later than what is about to be opened would take over from it. */
-  async hold(current) {
-    this._isHeld = true;
-    if (current?.name !== "poll") return;
-    let cancel = none3;
-    await new Promise((resolve) => {
-      this._onParked = resolve;
-      cancel = this._platform.after(PARK_MS, resolve);
-    });
-    cancel();
-  }
-  release() {
-    this._isHeld = false;
-    this._goOn();
-  }
-  /** Resolves when the next long poll may go out. */
-  async mayPoll() {
-    if (!this._isHeld) return;
-    this._onParked();
-    await new Promise((resolve) => {
-      this._goOn = resolve;
-    });
-  }
-};
-function none3() {
-}
-
-// src/backoff.ts
-var MAX_EXPONENT = 30;
-var SPREAD2 = 0.25;
-var Backoff = class {
-  constructor(_baseMs, _maxMs, _random) {
-    this._baseMs = _baseMs;
-    this._maxMs = _maxMs;
-    this._random = _random;
-    /** Failures since the last reset. */
-    this.attempt = 0;
-  }
-  reset() {
-    this.attempt = 0;
-  }
-  /** The wait before the next attempt; counts one failure. Never below `atLeastMs`, and then at most a quarter above. */
-  nextDelayMs(atLeastMs = 0) {
-    const ceiling = Math.min(this._maxMs, this._baseMs * 2 ** Math.min(this.attempt, MAX_EXPONENT));
-    this.attempt += 1;
-    return atLeastMs > 0 ? spread(atLeastMs, this._random) : this._random() * ceiling;
-  }
-};
-function spread(ms, random) {
-  return ms * (1 + SPREAD2 * random());
-}
-
-// src/schedule.ts
-var SOON_MS = 500;
-var OFFLINE_MS = 3e4;
-var Schedule = class {
-  constructor(_platform, baseMs, maxMs) {
-    this._platform = _platform;
-    this._notBefore = 0;
-    this._replaceAt = Infinity;
-    this._slotAt = 0;
-    this._climbAt = Infinity;
-    this._backoff = new Backoff(baseMs, maxMs, _platform.random);
-  }
-  /** Failures since a connection was stable. */
-  get failures() {
-    return this._backoff.attempt;
-  }
-  /** A server named a time that is still to come. */
-  get hasSlot() {
-    return this._slotAt > this._platform.now();
-  }
-  /** The live connection is to go: an attempt beside it is no mere climb. */
-  get isReplacing() {
-    return this._replaceAt <= this._platform.now();
-  }
-  /** Beside a live connection. Infinity: never. */
-  dueBeside() {
-    return Math.min(Math.max(this._replaceAt, this._notBefore), this._climbAt);
-  }
-  /** Without one. */
-  dueAlone(isOffline) {
-    return this._notBefore + (isOffline ? OFFLINE_MS : 0);
-  }
-  /** Nothing is live, and something says that an attempt may succeed now. */
-  soon() {
-    this._notBefore = Math.min(this._notBefore, this._platform.now() + SOON_MS * this._platform.random());
-  }
-  replaceNow() {
-    this._replaceAt = this._platform.now();
-  }
-  slot(afterMs, isReplaced) {
-    this._slotAt = this._platform.now() + spread(afterMs, this._platform.random);
-    if (isReplaced) this._replaceAt = this._slotAt;
-  }
-  climb(afterMs) {
-    this._climbAt = this._platform.now() + afterMs;
-  }
-  welcomed() {
-    this._replaceAt = Infinity;
-    this._slotAt = 0;
-  }
-  lost() {
-    this._replaceAt = Infinity;
-  }
-  stable() {
-    this._backoff.reset();
-  }
-  /** The next attempt waits: for its slot, or else with full jitter; never less than `afterMs`. */
-  wait(afterMs) {
-    const now = this._platform.now();
-    const slotMs = this.hasSlot ? this._slotAt - now : -1;
-    this._slotAt = 0;
-    this._notBefore = now + (slotMs >= afterMs ? slotMs : this._backoff.nextDelayMs(afterMs));
-  }
-};
-
-// src/signal.ts
-var Signal = class {
-  constructor() {
-    this._go = none4;
-    this._isSet = false;
-  }
-  /** What was signalled while nobody waited ends the next wait at once. */
-  wake() {
-    this._isSet = true;
-    this._go();
-  }
-  async wait(platform, ms) {
-    let cancel = none4;
-    if (!this._isSet) {
-      await new Promise((resolve) => {
-        this._go = resolve;
-        if (ms < Infinity) cancel = platform.after(ms, resolve);
-      });
+function createOverlap({ platform, settings }) {
+  let _predecessor = null;
+  const _timer = createTimer(platform);
+  const _parked = createGate();
+  const _released = createGate();
+  let _isHeld = false;
+  const self = {
+    /** The server closes it when its successor is live; if not, we do. */
+    letGo(old) {
+      self.close();
+      _predecessor = old;
+      _timer.start(settings.timing.overlap, old.close);
+    },
+    close() {
+      _timer.stop();
+      _predecessor?.close();
+    },
+    /** No long poll goes out until `release`: one that came later than what is about to be opened would take over from it. */
+    async hold(current) {
+      _isHeld = true;
+      if (current?.name !== "poll") return;
+      const cancel = platform.after(PARK_MS, _parked.open);
+      await _parked.wait();
+      cancel();
+    },
+    release() {
+      _isHeld = false;
+      _released.open();
+    },
+    /** Resolves when the next long poll may go out. */
+    async mayPoll() {
+      if (!_isHeld) return;
+      _parked.open();
+      await _released.wait();
     }
-    cancel();
-    this._isSet = false;
-  }
-};
-function none4() {
+  };
+  return self;
 }
 
 // src/conductor.ts
 var ALIVE_MS = 1e3;
-var Conductor = class {
-  constructor(_platform, _settings, _credentials, _sink) {
-    this._platform = _platform;
-    this._settings = _settings;
-    this._credentials = _credentials;
-    this._sink = _sink;
-    this.current = null;
-    this._opening = null;
-    /** May look alive to its gateway: replaced, which is no take-over by somebody else. */
-    this._lastId = null;
-    this._signal = new Signal();
-    this._turn = 0;
-    /** By what we were live last. */
-    this._liveName = null;
-    this._isBusy = false;
-    this._isAttempting = false;
-    this._isClosed = false;
-    this._cause = "";
-    this._shown = "";
-    /** Of the connection that our attempt was to replace. */
-    this._heldEnding = null;
-    const { backoffBase, backoffMax, ladderFailures, climbAfter } = _settings.timing;
-    this._schedule = new Schedule(_platform, backoffBase, backoffMax);
-    this._ladder = new Ladder(_settings.channel, ladderFailures, climbAfter, _platform.random);
-    this._overlap = new Overlap(_platform, _settings.timing.overlap);
-    this._isOffline = !_platform.isOnline();
-    this._url = _settings.urls[0] ?? "";
-  }
-  /** Until `close`, or an end that no attempt would change. */
-  async run() {
-    while (!this._isClosed) {
-      const due = this._due();
-      const now = this._platform.now();
-      if (due <= now) {
-        await this._attempt();
-      } else {
-        this._showState();
-        await this._signal.wait(this._platform, due - now);
+var MAX_RETRY = 1e3;
+var SOON_MS = 500;
+var OFFLINE_MS = 3e4;
+function createConductor(core) {
+  const { platform, settings, credentials } = core;
+  const { urls, timing } = settings;
+  const { now } = platform;
+  const _backoff = createBackoff(core);
+  const _ladder = createLadder(core);
+  const _overlap = createOverlap(core);
+  let _opening = null;
+  let _lastId = null;
+  let _turn = 0;
+  let _liveName = null;
+  let _notBefore = 0;
+  let _replaceAt = Infinity;
+  let _slotAt = 0;
+  let _climbAt = Infinity;
+  const _waking = createGate();
+  let _isWoken = false;
+  let _isBusy = false;
+  let _isAttempting = false;
+  let _isOffline = !platform.isOnline();
+  let _isClosed = false;
+  let _cause = "";
+  let _url = urls[0] ?? "";
+  let _shown = "";
+  let _heldEnding = null;
+  const self = {
+    current: null,
+    /** Until `close`, or an end that no attempt would change. */
+    async run() {
+      while (!_isClosed) {
+        const due = _due();
+        if (due <= now()) await _attempt();
+        else await _until(due);
       }
+    },
+    close() {
+      _isClosed = true;
+      _overlap.close();
+      self.current?.close();
+      _opening?.close();
+      self.current = null;
+      self.wake();
+    },
+    // ---- what happens outside --------------------------------------------------------------------------------------
+    network(isOnline) {
+      _isOffline = !isOnline;
+      if (isOnline) self.probe();
+      else self.wake();
+    },
+    /** The connection may be dead without knowing: ask it, or replace it when it cannot be asked. */
+    probe() {
+      const { current } = self;
+      if (!current) {
+        if (!_isBusy) _notBefore = Math.min(_notBefore, now() + SOON_MS * platform.random());
+      } else if (current.isDuplex) {
+        current.pulse?.probe();
+      } else if (current.pulse && current.pulse.silentMs > ALIVE_MS) {
+        _replaceAt = now();
+      }
+      self.wake();
+    },
+    /** There is room again, or something else that the next attempt depends on has changed. */
+    wake() {
+      _showState();
+      _goOn();
+    },
+    // ---- what its connections say ----------------------------------------------------------------------------------
+    /** The session has read its first welcome: from here on it is the connection. */
+    welcomed(connection) {
+      const old = self.current;
+      const { name, token } = connection;
+      self.current = connection;
+      _opening = _heldEnding = null;
+      _replaceAt = Infinity;
+      _slotAt = 0;
+      _isBusy = false;
+      credentials.accepted(token);
+      if (name !== _ladder.channel) _ladder.moveTo(name);
+      if (_liveName !== name) _climbAt = now() + _ladder.climbDelayMs();
+      _liveName = name;
+      if (old) _overlap.letGo(old);
+      _cause = "";
+      _showState();
+    },
+    /**
+     * The server named a time for the next connection: `reconnect_later`, or an error before its close. `isReplaced`: come
+     * then while the old connection still delivers. A predecessor has nothing to say about it.
+     */
+    slot(connection, afterMs, isReplaced) {
+      if (connection !== self.current) return;
+      _slotAt = now() + _backoff.spread(afterMs);
+      if (isReplaced) {
+        _replaceAt = _slotAt;
+        _turn += 1;
+      }
+      _goOn();
+    },
+    reconnect(cause) {
+      const { current } = self;
+      current?.close();
+      if (current) self.ended(current, broken(cause));
+    },
+    /** Resolves when the next long poll may go out; never for one whose successor is live. */
+    async mayPoll(connection) {
+      await _overlap.mayPoll();
+      if (connection !== self.current) await new Promise(none);
+    },
+    /** After its welcome. */
+    ended(connection, ending) {
+      if (connection !== self.current || _isClosed) return;
+      _noteHealth();
+      _turn += 1;
+      self.current = null;
+      _replaceAt = Infinity;
+      _lastId = ending.code ? null : connection.id;
+      core.speech.queue.lost();
+      if (_isAttempting) _heldEnding = ending;
+      else _handle(ending, connection);
+      _goOn();
     }
-  }
-  close() {
-    this._isClosed = true;
-    this._overlap.close();
-    for (const connection of [this.current, this._opening]) connection?.close();
-    this.current = this._opening = null;
-    this._signal.wake();
-  }
-  // ---- what happens outside ----------------------------------------------------------------------------------------
-  online() {
-    this._isOffline = false;
-    this.probe();
-  }
-  offline() {
-    this._isOffline = true;
-    this._showState();
-    this._signal.wake();
-  }
-  /** The connection may be dead without knowing: ask it, or replace it when it cannot be asked. */
-  probe() {
-    const { current } = this;
-    if (current === null) {
-      if (!this._isBusy) this._schedule.soon();
-    } else if (current.isDuplex) {
-      current.probe();
-    } else if (current.silentMs > ALIVE_MS) {
-      this._schedule.replaceNow();
-    }
-    this._showState();
-    this._signal.wake();
-  }
-  /** There is room again, or something else that `due` looks at has changed. */
-  wake() {
-    this._signal.wake();
-  }
-  // ---- what its connections say ------------------------------------------------------------------------------------
-  /** The session has read its first welcome: from here on it is the connection. */
-  welcomed(connection) {
-    const old = this.current;
-    this.current = connection;
-    this._opening = null;
-    this._heldEnding = null;
-    this._schedule.welcomed();
-    this._isBusy = false;
-    this._credentials.accepted(connection.token);
-    if (connection.name !== this._ladder.channel) this._ladder.moveTo(connection.name);
-    if (this._liveName !== connection.name) this._schedule.climb(this._ladder.climbDelayMs());
-    this._liveName = connection.name;
-    if (old !== null) this._overlap.letGo(old);
-    this._cause = "";
-    this._showState();
-  }
-  /**
-   * The server named a time for the next connection: `reconnect_later`, or an error before its close. `isReplaced`: come
-   * then while the old connection still delivers.
-   */
-  slot(afterMs, isReplaced) {
-    this._schedule.slot(afterMs, isReplaced);
-    if (isReplaced) this._turn += 1;
-    this._signal.wake();
-  }
-  reconnect(cause) {
-    const { current } = this;
-    if (current === null) return;
-    current.close();
-    this._ended(current, broken(cause));
-  }
-  /** Resolves when the next long poll may go out; never for one whose successor is live. */
-  async mayPoll(connection) {
-    await this._overlap.mayPoll();
-    if (connection !== this.current) await new Promise(() => void 0);
-  }
-  _ended(connection, ending) {
-    if (connection !== this.current || this._isClosed) return;
-    this._noteHealth(connection);
-    this._turn += 1;
-    this.current = null;
-    this._schedule.lost();
-    this._lastId = isClosedByServer(ending) ? null : connection.id;
-    this._sink.lost();
-    if (this._isAttempting) this._heldEnding = ending;
-    else this._handle(ending, connection);
-    this._signal.wake();
-  }
-  // ---- one attempt -------------------------------------------------------------------------------------------------
-  async _attempt() {
-    this._isAttempting = true;
-    const isClimb = this.current !== null && !this._schedule.isReplacing;
-    if (this.current !== null) this._noteHealth(this.current);
-    this._url = this._settings.urls[this._turn % this._settings.urls.length] ?? this._url;
-    this._showState();
-    const { _platform: platform, _settings: settings, _url: base } = this;
-    const token = await tokenInTime(platform, this._credentials, settings.timing.connectTimeout);
-    if (token === void 0 && !this._isClosed) {
-      this._sink.error(new RelayError("no_token", "the token could not be fetched", true));
-    }
-    await this._overlap.hold(this.current);
+  };
+  return self;
+  async function _attempt() {
+    _isAttempting = true;
+    const isClimb = !!self.current && _replaceAt > now();
+    _noteHealth();
+    _url = urls[_turn % urls.length] ?? "";
+    _showState();
+    const token = await inTime(platform, timing.connectTimeout, credentials.next).catch(none);
+    if (token === void 0 && !_isClosed) core.fail("no_token", "the token could not be fetched");
+    await _overlap.hold(self.current);
     let connection = null;
     let ending = broken("no token");
-    if (token !== void 0 && !this._isClosed) {
-      const name = isClimb && this._ladder.target || this._ladder.channel;
-      const onEnd = this._ended.bind(this);
-      connection = this._opening = new Connection(platform, settings, this._sink, onEnd, name, base, token);
-      const query = this._query(name);
-      ending = await connection.open({ base, settings, query, token });
-      if (ending?.kind === "broken" && !connection.isAnswered && !this._isClosed) {
-        const later = await loadLater().catch(() => null);
-        if (later !== null) ending = await later.explained(platform, settings, connection, query, ending);
-      }
+    if (token !== void 0 && !_isClosed) {
+      const name = isClimb && _ladder.target || _ladder.channel;
+      connection = _opening = createConnection(core, name, _url, token);
+      ending = await connection.open(_query(name));
     }
-    this._isAttempting = false;
-    this._opening = null;
-    this._overlap.release();
-    if (this._isClosed) return;
-    if (ending !== null) this._failed(connection, ending, isClimb);
-    else if (this._heldEnding !== null) this._failed(connection, this._heldEnding, false);
+    _isAttempting = false;
+    _opening = null;
+    _overlap.release();
+    if (_isClosed) return;
+    if (ending) _failed(connection, ending, isClimb);
+    else if (_heldEnding) _failed(connection, _heldEnding, false);
   }
-  _query(name) {
-    return queryOf(this._settings, {
-      name,
-      client: this._sink.client(),
-      cursor: this._sink.cursor(),
-      replaces: this.current?.id ?? this._lastId,
-      retry: this._schedule.failures
-    });
+  function _query(name) {
+    const { heartbeat, from, rhythm } = settings;
+    const { cursor } = core.reception;
+    return {
+      client: core.clientId,
+      cursor,
+      from: cursor ? null : from,
+      ack: name === "websocket" && 1,
+      replaces: self.current?.id ?? _lastId,
+      heartbeat: heartbeat && heartbeat / 1e3,
+      retry: Math.min(_backoff.failures, MAX_RETRY) || null,
+      rhythm: rhythm && 1
+    };
   }
-  _failed(connection, ending, isClimb) {
-    this._turn += 1;
-    const held = this._heldEnding;
-    this._heldEnding = null;
-    if (isClimb && this.current !== null && ending.kind !== "error") this._schedule.climb(this._ladder.missed());
-    else if (held !== null && judge(held).kind === "final" && !isSuperseded(held)) this._handle(held, null);
-    else this._handle(ending, connection);
+  function _failed(connection, ending, isClimb) {
+    _turn += 1;
+    const held = _heldEnding;
+    _heldEnding = null;
+    if (isClimb && self.current && !ending.error) _climbAt = now() + _ladder.missed();
+    else if (held && held.code !== SUPERSEDED && errorOf(held)) _handle(held, null);
+    else _handle(ending, connection);
   }
-  // ---- after an end ------------------------------------------------------------------------------------------------
-  _handle(ending, connection) {
-    this._cause = causeOf(ending);
-    const verdict = judge(ending);
-    if (isTooBig(ending)) this._sink.tooBig();
-    if (ending.kind === "broken" && connection?.isAnswered && !connection.isProven) this._ladder.failed();
-    if (verdict.kind === "final") return this._finish(verdict.error);
-    if (verdict.kind === "new_token") {
-      const error = this._credentials.refused(connection?.token ?? null, this._cause);
-      if (error !== null) return this._finish(error);
+  function _handle(ending, connection) {
+    const { code, reason, afterMs } = ending;
+    _cause = code ? `${reason || "closed"} (${code})` : reason;
+    if (code === TOO_BIG) core.speech.queue.tooBig();
+    if (isBroken(ending) && connection?.isAnswered && !connection.isProven) _ladder.failed();
+    const error = code === UNAUTHENTICATED ? credentials.refused(connection?.token ?? null, _cause) : errorOf(ending);
+    if (error) {
+      self.close();
+      return core.finish(error);
     }
-    const isBusy = verdict.kind === "again" && verdict.isBusy;
-    this._isBusy = isBusy || this._schedule.hasSlot;
-    this._schedule.wait(verdict.kind === "again" && verdict.afterMs || 0);
+    const slotMs = Math.max(0, _slotAt - now());
+    _slotAt = 0;
+    _isBusy = afterMs !== void 0 || isBusyCode(code) || slotMs > 0;
+    _notBefore = now() + (slotMs > (afterMs ?? 0) ? slotMs : _backoff.nextDelayMs(afterMs ?? 0));
   }
-  _finish(error) {
-    this.close();
-    this._sink.finished(error);
+  function _noteHealth() {
+    const { current } = self;
+    if (!current?.isProven) return;
+    _ladder.proved();
+    if (now() - current.welcomedAt >= timing.stableAfter) _backoff.failures = 0;
   }
-  /** Only a connection that lived and was heard starts the waits anew: one that is accepted and closed does not. */
-  _noteHealth(connection) {
-    if (!connection.isProven) return;
-    this._ladder.proved();
-    if (this._platform.now() - connection.welcomedAt >= this._settings.timing.stableAfter) this._schedule.stable();
+  function _due() {
+    if (self.current) return Math.min(Math.max(_replaceAt, _notBefore), _climbAt);
+    return core.feed.isFull ? Infinity : _notBefore + (_isOffline ? OFFLINE_MS : 0);
   }
-  // ---- when, and what is shown -------------------------------------------------------------------------------------
-  /** When the next attempt is due; Infinity: nothing to do until somebody wakes us. */
-  _due() {
-    if (this.current !== null) return this._schedule.dueBeside();
-    if (this._sink.isFull()) return Infinity;
-    return this._schedule.dueAlone(this._isOffline);
+  async function _until(due) {
+    _showState();
+    if (!_isWoken) {
+      const cancel = due < Infinity ? platform.after(due - now(), _waking.open) : none;
+      await _waking.wait();
+      cancel();
+    }
+    _isWoken = false;
   }
-  _state() {
-    if (this._isOffline) return "offline";
-    if (this.current !== null) return "live";
-    if (this._isAttempting) return "connecting";
-    return this._isBusy ? "busy" : "waiting";
+  function _goOn() {
+    _isWoken = true;
+    _waking.open();
   }
-  _showState() {
-    if (this._isClosed) return;
-    const state = this._state();
-    const channel = this.current?.name ?? (state === "connecting" ? this._ladder.channel : null);
-    const due = state === "live" || state === "connecting" ? Infinity : this._due();
-    const retryIn = due === Infinity ? null : Math.max(0, due - this._platform.now());
+  function _state() {
+    if (_isOffline) return "offline";
+    if (self.current) return "live";
+    if (_isAttempting) return "connecting";
+    return _isBusy ? "busy" : "waiting";
+  }
+  function _showState() {
+    if (_isClosed) return;
+    const state = _state();
+    const channel = self.current?.name ?? (state === "connecting" ? _ladder.channel : null);
+    const due = state === "live" || state === "connecting" ? Infinity : _due();
+    const retryIn = due < Infinity ? Math.max(0, due - now()) : null;
     const shown = `${state} ${channel} ${due}`;
-    if (shown === this._shown) return;
-    this._shown = shown;
-    this._sink.state({ state, channel, cause: this._cause, retryIn, url: this._url });
+    if (shown === _shown) return;
+    _shown = shown;
+    core.show({ state, channel, cause: _cause, retryIn, url: _url });
   }
-};
+}
+var errorOf = ({ code, reason, error }) => error ?? finalError(code, reason);
 
 // src/credentials.ts
-init_errors();
 var MAX_REFUSALS = 2;
-var Credentials = class {
-  #source;
-  #current = null;
-  #refused = null;
-  #refusals = 0;
-  constructor(source) {
-    this.#source = source ?? null;
-  }
-  get isRenewable() {
-    return typeof this.#source === "function";
-  }
-  /** The newest one that was fetched. */
-  get current() {
-    return this.#current;
-  }
-  /** For the next attempt. Rejects when its source fails, which is trouble that passes. */
-  async next() {
-    const token = typeof this.#source === "function" ? await this.#source() : this.#source;
-    this.#current = token ? token.trim() : token;
-    return this.#current;
-  }
-  /** The server refused this token: null means try again with a new one. */
-  refused(token, reason) {
-    this.#refused = token;
-    this.#refusals += 1;
-    return this.isRenewable && this.#refusals < MAX_REFUSALS ? null : new AuthError(reason);
-  }
-  /** The server let this token in. The same one may have been refused for what it will be refused for again. */
-  accepted(token) {
-    if (token !== this.#refused) this.#refusals = 0;
-  }
-};
+function createCredentials(source = null) {
+  const _isRenewable = typeof source === "function";
+  let _current = null;
+  let _refused = null;
+  let _refusals = 0;
+  return {
+    isRenewable: _isRenewable,
+    /** The newest one that was fetched. A getter: nothing that is printed shows it. */
+    get current() {
+      return _current;
+    },
+    /** For the next attempt. Rejects when its source fails, which is trouble that passes. */
+    async next() {
+      const token = typeof source === "function" ? await source() : source;
+      _current = token ? token.trim() : token;
+      return _current;
+    },
+    /** The server refused this token: null means try again with a new one. */
+    refused(token, reason) {
+      _refused = token;
+      _refusals += 1;
+      return _isRenewable && _refusals < MAX_REFUSALS ? null : new AuthError(reason);
+    },
+    /** The server let this token in. The same one may have been refused for what it will be refused for again. */
+    accepted(token) {
+      if (token !== _refused) _refusals = 0;
+    }
+  };
+}
 
-// src/session.ts
-init_cursor();
-
-// src/delivery.ts
-init_cursor();
+// src/cursor.ts
+var FORM = /^([0-9a-z]{1,32}\.[0-9a-z]{1,32})\.(0|[1-9][0-9]{0,15})$/;
+function parseCursor(text) {
+  const match = typeof text === "string" ? FORM.exec(text) : null;
+  const seq = Number(match?.[2]);
+  if (!match?.[1] || !Number.isSafeInteger(seq)) throw new ProtocolError("not a cursor of a gateway");
+  return { line: match[1], seq };
+}
+var formatCursor = (cursor) => `${cursor.line}.${cursor.seq}`;
 
 // src/events.ts
 var CONTENT_EVENTS = [
@@ -2414,379 +1229,415 @@ var CONTENT_EVENTS = [
   "gap",
   "digest"
 ];
-var Emitter = class {
-  constructor() {
-    this._listeners = /* @__PURE__ */ new Map();
+function createEmitter() {
+  const _listeners = /* @__PURE__ */ new Map();
+  const self = {
+    on(name, listener) {
+      const own = (event) => listener(event);
+      const known = _listeners.get(name) ?? /* @__PURE__ */ new Set();
+      _listeners.set(name, known.add(own));
+      return () => known.delete(own);
+    },
+    has(names) {
+      return names.some((name) => (_listeners.get(name)?.size ?? 0) > 0);
+    },
+    emit(name, event) {
+      for (const listener of [..._listeners.get(name) ?? []]) {
+        try {
+          listener(event);
+        } catch (error) {
+          queueMicrotask(() => {
+            throw error;
+          });
+        }
+      }
+    }
+  };
+  return self;
+}
+
+// src/texts.ts
+var encoder = new TextEncoder();
+var decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+var MAX_TEXT_BYTES = 16 * 1024 * 1024;
+var ENDED_RUNS_KEPT = 16;
+var RUNS_KEPT = 1e3;
+var TRACKS = { delta: "text", code_block: "text", thinking: "thinking" };
+var trackOf = (kind) => TRACKS[kind] ?? null;
+var utf8Length = (text) => encoder.encode(text).length;
+function createRunText() {
+  let _start = 0;
+  let _kept = "";
+  let _keptBytes = 0;
+  let _encoded = null;
+  const self = {
+    /** Bytes of the run's text up to here, counted from its start. */
+    length: 0,
+    /** The log lost writes and did not say how much of this text: it goes on at the next `at`. */
+    isCutByNext: false,
+    /** Known from its first byte on without a hole. */
+    get isWhole() {
+      return _start === 0;
+    },
+    /** What of it is new; an overlap with what is there is sliced by bytes. */
+    add(text, at) {
+      if (at !== null) {
+        if (self.isCutByNext) self.cut(at);
+        self.isCutByNext = false;
+        if (at > self.length) _beginAt(at);
+      }
+      if ((at === null || at === self.length) && self.length - _start === _keptBytes) {
+        const bytes = utf8Length(text);
+        _keep(_kept + text, _keptBytes + bytes);
+        _grow(bytes);
+        return { text, isRewritten: false };
+      }
+      return _addOver(encoder.encode(text), at ?? self.length);
+    },
+    /** The log goes on from here: what lies beyond is gone from it. */
+    cut(length) {
+      if (length < _start) _beginAt(length);
+      self.length = Math.min(self.length, length);
+    },
+    restart() {
+      if (self.length || _start) _beginAt(0);
+    },
+    value() {
+      const bytes = self.length - _start;
+      return bytes === _keptBytes ? _kept : decoder.decode(encoder.encode(_kept).subarray(0, bytes));
+    },
+    /** The whole text as fetched again. */
+    replace(value) {
+      _beginAt(0);
+      self.add(value, 0);
+    },
+    /** What came before our part, from a text that has it. False: that one has a hole there, too. */
+    prepend(whole) {
+      const before = encoder.encode(whole.value()).subarray(0, _start);
+      if (!whole.isWhole || before.length < _start) return false;
+      _keep(decoder.decode(before) + _kept, _keptBytes + _start);
+      _start = 0;
+      return true;
+    }
+  };
+  function _addOver(data, at) {
+    const fresh = data.subarray(Math.max(0, self.length - at));
+    const here = self.length - _start;
+    _encoded ??= encoder.encode(_kept);
+    const known = _encoded;
+    const shown = known.subarray(here, here + fresh.length);
+    const isRewritten = fresh.length > 0 && !shown.every((byte, i) => byte === fresh[i]);
+    if (isRewritten || shown.length < fresh.length) {
+      _keep(decoder.decode(known.subarray(0, here)) + decoder.decode(fresh), here + fresh.length);
+    }
+    _grow(fresh.length);
+    return { text: decoder.decode(isRewritten ? fresh : fresh.subarray(shown.length)), isRewritten };
   }
-  on(name, listener) {
-    const own = (event) => listener(event);
-    const known = this._listeners.get(name) ?? /* @__PURE__ */ new Set();
-    this._listeners.set(name, known.add(own));
-    return () => known.delete(own);
+  function _grow(bytes) {
+    self.length += bytes;
+    if (_keptBytes > MAX_TEXT_BYTES) _beginAt(self.length);
   }
-  has(names) {
-    return names.some((name) => (this._listeners.get(name)?.size ?? 0) > 0);
+  function _keep(kept, bytes) {
+    _kept = kept;
+    _keptBytes = bytes;
+    _encoded = null;
   }
-  emit(name, event) {
-    for (const listener of [...this._listeners.get(name) ?? []]) {
-      try {
-        listener(event);
-      } catch (error) {
-        queueMicrotask(() => {
-          throw error;
-        });
+  function _beginAt(at) {
+    _start = self.length = at;
+    _keep("", 0);
+  }
+  return self;
+}
+var FRESH = { reason: null, hasGap: true, isCut: false, isHealed: false, isFilled: false };
+var NOTHING = { text: "", isRewritten: false };
+function createRunTexts() {
+  const self = {
+    runs: /* @__PURE__ */ new Map(),
+    /**
+     * Take one frame at its place; null when it is about no run's text. A snapshot is a part of a text from its beginning
+     * on, and may say what else is true of its run: what is known of it is not shown again.
+     */
+    apply({ run, kind, payload, isControl }) {
+      if (isControl && kind === "gap") _gap(payload);
+      const isPart = isControl && kind === "snapshot";
+      if (run === null || isControl && !isPart) return null;
+      const { start, text, cut, partial } = payload;
+      const at = numberOf(payload.at);
+      const begins = isPart ? start !== void 0 : kind === "run_start";
+      const end = isPart ? payload.end && objectOf(payload.end) : kind === "run_end" && payload;
+      const isCut = isPart ? cut === true : kind === "cut";
+      const track = isPart ? payload.track === "thinking" ? "thinking" : "text" : trackOf(kind);
+      if (!begins && !end && !isCut && !track) return null;
+      const known = _of(run);
+      if (begins) {
+        Object.assign(known, isPart ? { reason: null, hasGap: false } : { ...FRESH, hasGap: false });
+        if (!isPart) known.text.restart();
+        if (!isPart) known.thinking.restart();
+      }
+      if (isPart && at === 0 && !isCut && track) known[track].cut(0);
+      const added = track ? known[track].add(textOf(text), at) : NOTHING;
+      if (isPart && partial === true) known.hasGap = true;
+      if (isCut) known.isCut = true;
+      if (end) _end(run, known, end);
+      return { run, track, added, begins, end: end || null };
+    }
+  };
+  function _of(name) {
+    let known = self.runs.get(name);
+    if (!known) {
+      known = { text: createRunText(), thinking: createRunText(), ...FRESH };
+      self.runs.set(name, known);
+      _forgetOld();
+    }
+    return known;
+  }
+  function _end(name, known, { reason }) {
+    known.reason = textOf(reason) || "complete";
+    self.runs.delete(name);
+    self.runs.set(name, known);
+    _forgetOld();
+  }
+  function _gap(payload) {
+    const reason = payload.reason;
+    if (reason === "evicted") {
+      for (const run of self.runs.values()) run.hasGap = true;
+      return;
+    }
+    const isKnown = reason === "epoch_changed";
+    const lengths = isKnown ? objectOf(payload.runs) : {};
+    const thinking = isKnown && payload.thinking !== void 0 ? objectOf(payload.thinking) : null;
+    for (const [name, run] of self.runs) {
+      const length = lengths[name];
+      run.text.cut(numberOf(length) ?? 0);
+      if (thinking) run.thinking.cut(numberOf(thinking[name]) ?? 0);
+      else run.thinking.isCutByNext = length !== void 0;
+      if (length === void 0) {
+        run.thinking.cut(0);
+        run.reason = null;
+        run.hasGap = true;
       }
     }
   }
-};
+  function _forgetOld() {
+    const ended = [...self.runs].filter(([, { reason }]) => reason !== null);
+    for (const [name] of ended.slice(0, -ENDED_RUNS_KEPT)) self.runs.delete(name);
+    for (const name of self.runs.keys()) if (self.runs.size > RUNS_KEPT) self.runs.delete(name);
+  }
+  return self;
+}
+
+// src/delivery.ts
+var DONE = { done: true, value: void 0 };
+function createDelivery(core) {
+  const { emitter, texts } = core;
+  const _openAsks = /* @__PURE__ */ new Map();
+  const _silenced = /* @__PURE__ */ new Set();
+  let _isLooping = false;
+  let _isDraining = false;
+  const _news = createGate();
+  let _isOver = false;
+  let _error = null;
+  const self = {
+    /** After the last message applied; null before the first. */
+    cursor: null,
+    /** We began at a stored position: beginnings of runs are fetched. */
+    isFilling: false,
+    get asks() {
+      return [..._openAsks.values()];
+    },
+    get runs() {
+      return [...texts.runs].map(([run, { reason }]) => ({ run, state: reason === null ? "open" : "ended", reason }));
+    },
+    /** A loop takes what there is, else listeners do, else it waits. */
+    drain() {
+      if (_isLooping) return _news.open();
+      if (_isDraining) return;
+      _isDraining = true;
+      while (!_isLooping && emitter.has(CONTENT_EVENTS) && _next()) ;
+      _isDraining = false;
+    },
+    loop() {
+      if (_isLooping) throw new Error("read by another loop");
+      _isLooping = true;
+      let isStopped = false;
+      const stop = () => {
+        if (!isStopped) {
+          isStopped = true;
+          _isLooping = false;
+          _news.open();
+          self.drain();
+        }
+        return DONE;
+      };
+      const take = async () => {
+        while (!isStopped) {
+          const taken2 = _next();
+          if (taken2?.message) return { done: false, value: taken2.message };
+          if (taken2) continue;
+          if (_isOver) {
+            stop();
+            if (_error) throw _error;
+            break;
+          }
+          await _news.wait();
+        }
+        return DONE;
+      };
+      let last = Promise.resolve();
+      return {
+        // One after the other, also where several are asked for at once.
+        next: () => {
+          const taken2 = last.then(take);
+          last = taken2.catch(none);
+          return taken2;
+        },
+        return: async () => stop()
+      };
+    },
+    /** Nothing comes any more; what came can still be taken. */
+    end(error) {
+      _isOver = true;
+      _error = error;
+      core.feed.close();
+      self.drain();
+    },
+    silence(run) {
+      _silenced.add(run);
+    },
+    /** An open ask, announced ahead of its place. */
+    opened(payload) {
+      const ask2 = textOf(payload.ask);
+      if (!ask2 || _openAsks.has(ask2)) return;
+      const run = typeof payload.run === "string" ? payload.run : null;
+      const known = { ask: ask2, message: textOf(payload.message), run, payload };
+      _openAsks.set(ask2, known);
+      emitter.emit("ask", known);
+    }
+  };
+  return self;
+  function _next() {
+    const item2 = core.feed.take();
+    if (!item2) return null;
+    const isSilenced = _isSilenced(item2.frame);
+    const change = isSilenced ? null : texts.apply(item2.frame);
+    if (item2.cursor) {
+      self.cursor = formatCursor(item2.cursor);
+      core.acks.note(item2.cursor, item2.bytes);
+      core.keeper.moved(self.cursor);
+    }
+    const message = isSilenced ? null : _apply(item2.frame, change);
+    if (message) emitter.emit("message", message);
+    return { message };
+  }
+  function _isSilenced({ kind, run }) {
+    if (run === null || !_silenced.has(run)) return false;
+    if (kind === "run_end") _silenced.delete(run);
+    return trackOf(kind) !== null || kind === "tool";
+  }
+  function _apply(frame, change) {
+    const { isControl, kind, run, timestamp, payload } = frame;
+    if (change) _tell(change, isControl ? {} : payload);
+    if (isControl && kind === "gap") {
+      const { first, last, reason } = payload;
+      emitter.emit("gap", { first: numberOf(first) ?? 0, last: numberOf(last) ?? 0, reason: textOf(reason) });
+    } else if (kind === "ask") {
+      self.opened(payload);
+    } else if (kind === "ask_resolved") {
+      const ask2 = textOf(payload.ask);
+      _openAsks.delete(ask2);
+      emitter.emit("ask_resolved", { ask: ask2, status: textOf(payload.status), value: payload.value, payload });
+    }
+    if (isControl && kind === "snapshot" && run === null) return null;
+    const text = change?.track ? change.added.text : textOf(payload.text);
+    const [seq, firstSeq] = isControl ? [null, null] : [frame.seq, frame.firstSeq];
+    return { kind, seq, firstSeq, timestamp, run, text, payload, late: payload.late === true };
+  }
+  function _tell({ run, track, added, begins, end }, payload) {
+    if (begins) emitter.emit("run", { run, state: "open", reason: null, payload });
+    const known = texts.runs.get(run);
+    if (track && (added.text || added.isRewritten)) {
+      emitter.emit(track, { run, added: added.text, isRewritten: added.isRewritten });
+      if (self.isFilling && known?.[track].isWhole === false) void core.recovery.fill(run, known);
+    }
+    if (end) {
+      emitter.emit("run", { run, state: "ended", reason: known?.reason ?? null, payload: end });
+      core.recovery.verify(run, end).catch(none);
+    }
+  }
+}
 
 // src/feed.ts
-init_messages();
-init_texts();
 var ROOM_BYTES = 256 * 1024;
 var FULL_BYTES = 4 * 1024 * 1024;
 var JOIN_MS = 500;
 var PLAIN = ["kind", "run", "text", "at"];
 var SENTENCE_END = /[.!?…。！？\n]["'”’)\]]*\s*$/u;
-var Feed = class {
-  /** `onItem`: there may be something to take. */
-  constructor(_platform, _isWhole, _onItem) {
-    this._platform = _platform;
-    this._isWhole = _isWhole;
-    this._onItem = _onItem;
-    this._items = [];
-    this._bytes = 0;
-    this._roomWaiters = [];
-    this._cancelTimer = null;
+function createFeed(core) {
+  const { platform, settings } = core;
+  const _items = [];
+  const _joining = createTimer(platform);
+  let _bytes = 0;
+  const _room = createGate();
+  const self = {
+    get isFull() {
+      return _bytes > FULL_BYTES;
+    },
+    put(frame, cursor, bytes) {
+      _items.push({ frame, cursor, bytes, arrivedAt: platform.now() });
+      _bytes += bytes;
+      core.delivery.drain();
+      _tellAge();
+    },
+    /** The next one; null when there is none, or its sentence is not complete yet. */
+    take() {
+      const [first] = _items;
+      const joined2 = first && _isWhole() && isText(first.frame) ? _joinable(first) : 1;
+      if (!first || !joined2) return null;
+      const items = _items.splice(0, joined2);
+      const item2 = joined2 === 1 ? first : join(items);
+      const wasFull = self.isFull;
+      _bytes -= item2.bytes;
+      if (wasFull && !self.isFull) core.conductor.wake();
+      if (_bytes < ROOM_BYTES) _room.open();
+      _tellAge();
+      return item2;
+    },
+    async room() {
+      if (_bytes >= ROOM_BYTES) await _room.wait();
+    },
+    close() {
+      _joining.stop();
+      _room.open();
+    }
+  };
+  return self;
+  function _tellAge() {
+    core.quality.behind(_items[0] ? platform.now() - _items[0].arrivedAt : 0, true);
   }
-  get isFull() {
-    return this._bytes > FULL_BYTES;
+  function _isWhole() {
+    const { segments } = settings;
+    return segments === "whole" || segments === "auto" && core.quality.isDegraded;
   }
-  /** Age of the oldest message. */
-  get behindMs() {
-    return this._items[0] ? this._platform.now() - this._items[0].arrivedAt : 0;
-  }
-  put(frame, cursor, bytes) {
-    this._items.push({ frame, cursor, bytes, arrivedAt: this._platform.now() });
-    this._bytes += bytes;
-    this._onItem();
-  }
-  /** The next one; null when there is none, or its sentence is not complete yet. */
-  take() {
-    const first = this._items[0];
-    if (first === void 0) return null;
-    const joined2 = this._isWhole() && isText(first.frame) ? this._joinable() : 1;
-    if (joined2 === 0) return null;
-    const items = this._items.splice(0, joined2);
-    const item2 = joined2 === 1 ? first : join(items);
-    this._bytes -= item2.bytes;
-    if (this._bytes < ROOM_BYTES) for (const go of this._roomWaiters.splice(0)) go();
-    return item2;
-  }
-  async room() {
-    if (this._bytes >= ROOM_BYTES) await new Promise((resolve) => this._roomWaiters.push(resolve));
-  }
-  close() {
-    this._cancelTimer?.();
-    for (const go of this._roomWaiters.splice(0)) go();
-  }
-  /** How many of the first messages are one segment; 0: wait for more. */
-  _joinable() {
-    const [first] = this._items;
+  function _joinable({ frame: { kind, run }, arrivedAt }) {
     let count = 0;
-    for (const { frame } of this._items) {
-      if (frame.kind !== first.frame.kind || frame.run !== first.frame.run || !isText(frame)) return count;
+    for (const { frame } of _items) {
+      if (frame.kind !== kind || frame.run !== run || !isText(frame)) return count;
       count += 1;
       if (SENTENCE_END.test(textOf(frame.payload.text))) return count;
     }
-    const left = first.arrivedAt + JOIN_MS - this._platform.now();
-    if (left <= 0) return count;
-    this._cancelTimer ??= this._platform.after(left, () => {
-      this._cancelTimer = null;
-      this._onItem();
-    });
+    const leftMs = arrivedAt + JOIN_MS - platform.now();
+    if (leftMs <= 0) return count;
+    _joining.start(leftMs, core.delivery.drain);
     return 0;
   }
-};
+}
 var isText = ({ isControl, kind, payload }) => !isControl && trackOf(kind) !== null && Object.keys(payload).every((name) => PLAIN.includes(name));
 function join(items) {
-  const first = items[0];
-  const last = items[items.length - 1];
-  const payload = {
-    ...last.frame.payload,
-    ...first.frame.payload,
-    text: items.map(({ frame }) => textOf(frame.payload.text)).join("")
-  };
-  return {
-    frame: { ...last.frame, firstSeq: first.frame.firstSeq, payload },
-    cursor: last.cursor,
-    bytes: items.reduce((sum, item2) => sum + item2.bytes, 0),
-    arrivedAt: first.arrivedAt
-  };
-}
-
-// src/delivery.ts
-init_messages();
-init_texts();
-var DONE = { done: true, value: void 0 };
-var Delivery = class {
-  constructor(platform, _emitter, _texts, _sink) {
-    this._emitter = _emitter;
-    this._texts = _texts;
-    this._sink = _sink;
-    /** After the last message applied; null before the first. */
-    this.cursor = null;
-    /** We began at a stored position: beginnings of runs are fetched. */
-    this.isFilling = false;
-    this._openAsks = /* @__PURE__ */ new Map();
-    /** Runs that we interrupted: their text that is still on its way is not shown. */
-    this._silenced = /* @__PURE__ */ new Set();
-    this._isLooping = false;
-    this._isDraining = false;
-    this._wakeLoop = () => void 0;
-    this._isOver = false;
-    this._error = null;
-    this._feed = new Feed(platform, _sink.isWhole, () => this.drain());
-  }
-  get isFull() {
-    return this._feed.isFull;
-  }
-  get asks() {
-    return [...this._openAsks.values()];
-  }
-  get runs() {
-    return [...this._texts.runs].map(([run, { reason }]) => ({
-      run,
-      state: reason === null ? "open" : "ended",
-      reason
-    }));
-  }
-  put(frame, cursor, bytes) {
-    this._feed.put(frame, cursor, bytes);
-    this._sink.behind(this._feed.behindMs);
-  }
-  room() {
-    return this._feed.room();
-  }
-  /** A loop takes what there is, else listeners do, else it waits. */
-  drain() {
-    if (this._isLooping) return this._wakeLoop();
-    if (this._isDraining) return;
-    this._isDraining = true;
-    while (!this._isLooping && this._emitter.has(CONTENT_EVENTS) && this._next() !== null) ;
-    this._isDraining = false;
-  }
-  loop() {
-    if (this._isLooping) throw new Error("this session is being read by another loop");
-    this._isLooping = true;
-    let isStopped = false;
-    const take = async () => {
-      while (!isStopped) {
-        const item2 = this._next();
-        if (item2?.message) return { done: false, value: item2.message };
-        if (item2 !== null) continue;
-        if (this._isOver) {
-          stop();
-          if (this._error !== null) throw this._error;
-          break;
-        }
-        await new Promise((resolve) => {
-          this._wakeLoop = resolve;
-        });
-      }
-      return DONE;
-    };
-    const stop = () => {
-      if (isStopped) return;
-      isStopped = true;
-      this._isLooping = false;
-      this._wakeLoop();
-      this.drain();
-    };
-    let last = Promise.resolve();
-    return {
-      // One after the other, also where several are asked for at once.
-      next: () => {
-        const taken2 = last.then(take);
-        last = taken2.catch(none5);
-        return taken2;
-      },
-      return: async () => {
-        stop();
-        return DONE;
-      }
-    };
-  }
-  /** Nothing comes any more; what came can still be taken. */
-  end(error) {
-    this._isOver = true;
-    this._error = error;
-    this._feed.close();
-    this.drain();
-  }
-  silence(run) {
-    this._silenced.add(run);
-  }
-  /** An open ask, announced ahead of its place. */
-  opened(payload) {
-    const ask2 = textOf(payload.ask);
-    if (ask2 === "" || this._openAsks.has(ask2)) return;
-    const run = typeof payload.run === "string" ? payload.run : null;
-    const known = { ask: ask2, message: textOf(payload.message), run, payload };
-    this._openAsks.set(ask2, known);
-    this._emitter.emit("ask", known);
-  }
-  // ---- one message -------------------------------------------------------------------------------------------------
-  _next() {
-    const item2 = this._feed.take();
-    if (item2 === null) return null;
-    const message = this._isSilenced(item2.frame) ? this._pass(item2) : this._apply(item2);
-    this._sink.behind(this._feed.behindMs);
-    this._sink.roomAgain();
-    if (message !== null) this._emitter.emit("message", message);
-    return { message };
-  }
-  _isSilenced({ kind, run }) {
-    if (run === null || !this._silenced.has(run)) return false;
-    if (kind === "run_end") this._silenced.delete(run);
-    return trackOf(kind) !== null || kind === "tool";
-  }
-  _pass({ cursor, bytes }) {
-    if (cursor !== null) {
-      this.cursor = formatCursor(cursor);
-      this._sink.applied(cursor, bytes);
-    }
-    return null;
-  }
-  _apply(item2) {
-    const { frame } = item2;
-    const change = this._texts.apply(frame);
-    this._pass(item2);
-    const message = messageOf(frame, change);
-    if (change !== null) this._tellChange(change, frame);
-    if (frame.isControl && frame.kind === "gap") {
-      const { first, last, reason } = frame.payload;
-      this._emitter.emit("gap", { first: numberOf(first) ?? 0, last: numberOf(last) ?? 0, reason: textOf(reason) });
-    } else if (frame.kind === "ask") {
-      this.opened(frame.payload);
-    } else if (frame.kind === "ask_resolved") {
-      this._resolved(frame.payload);
-    }
-    return message;
-  }
-  _tellChange({ run, track, added, begins, end }, { payload, isControl }) {
-    if (begins) this._emitter.emit("run", { run, state: "open", reason: null, payload: isControl ? {} : payload });
-    const known = this._texts.runs.get(run);
-    if (track !== null && (added.text || added.isRewritten)) {
-      this._emitter.emit(track, { run, added: added.text, isRewritten: added.isRewritten });
-      if (this.isFilling && known?.[track].isWhole === false) this._sink.fill(run, known);
-    }
-    if (end !== null) {
-      this._emitter.emit("run", { run, state: "ended", reason: known?.reason ?? null, payload: end });
-      this._sink.verify(run, end);
-    }
-  }
-  _resolved(payload) {
-    const ask2 = textOf(payload.ask);
-    this._openAsks.delete(ask2);
-    this._emitter.emit("ask_resolved", { ask: ask2, status: textOf(payload.status), value: payload.value, payload });
-  }
-};
-var none5 = () => void 0;
-function messageOf(frame, change) {
-  const { isControl, kind, run, timestamp, payload } = frame;
-  if (isControl && kind === "snapshot" && run === null) return null;
-  const text = change?.track ? change.added.text : textOf(payload.text);
-  const [seq, firstSeq] = isControl ? [null, null] : [frame.seq, frame.firstSeq];
-  return { kind, seq, firstSeq, timestamp, run, text, payload, late: payload.late === true };
-}
-
-// src/session.ts
-init_errors();
-
-// src/incoming.ts
-init_endings();
-init_errors();
-init_messages();
-var Incoming = class {
-  constructor(_emitter, _credentials, _conductor, _reception, _delivery, _speaking) {
-    this._emitter = _emitter;
-    this._credentials = _credentials;
-    this._conductor = _conductor;
-    this._reception = _reception;
-    this._delivery = _delivery;
-    this._speaking = _speaking;
-    /** The position of the log's last message, as the newest welcome told it; null before the first. */
-    this.head = null;
-  }
-  /** Throws BadFrame, ProtocolError: what ends the connection. */
-  frame(connection, envelope, bytes) {
-    const frame = readFrame(envelope);
-    const { kind, payload, isControl } = frame;
-    if (!connection.isWelcome && kind !== "welcome" && !(isControl && kind === "error"))
-      throw new BadFrame("no welcome");
-    if (!isControl) {
-      connection.streaming(frame.run !== null && kind !== "run_end");
-      return this._reception.take(connection, frame, bytes);
-    }
-    switch (kind) {
-      case "welcome":
-        return this._welcome(connection, frame);
-      case "gap":
-      case "forked":
-      case "snapshot":
-        return this._reception.take(connection, frame, bytes);
-      case "pong":
-        return connection.pong();
-      case "accepted":
-      case "error":
-        return this._answer(connection, payload, kind === "accepted");
-      case "ask_open":
-        return this._delivery.opened(objectOf(payload.ask));
-      case "reconnect_later":
-        return this._slot(connection, numberOf(payload.after_ms) ?? 0, true);
-      case "expiring":
-        return void this._renew(connection);
-      case "rhythm":
-        return this._emitter.emit("rhythm", payload);
-      case "state":
-        return this._emitter.emit("hook", payload);
-    }
-  }
-  _welcome(connection, frame) {
-    const { payload } = frame;
-    this._reception.welcome(connection, frame);
-    const isFirst = !connection.isWelcome;
-    connection.welcomed(payload);
-    if (!isFirst) return;
-    this._conductor.welcomed(connection);
-    this.head = numberOf(payload.head) ?? this.head;
-    this._speaking.welcome(payload);
-  }
-  _answer(connection, payload, isAccepted) {
-    if (payload.what !== void 0) return this._speaking.speech?.answered(payload, isAccepted);
-    const afterMs = numberOf(payload.after_ms);
-    if (afterMs !== null) this._slot(connection, afterMs, false);
-  }
-  /** A predecessor has nothing to say about our next connection. */
-  _slot(connection, afterMs, isReplaced) {
-    if (connection === this._conductor.current) this._conductor.slot(afterMs, isReplaced);
-  }
-  /** Before the token ends: in band where that is possible, else by a new connection. */
-  async _renew(connection) {
-    if (!this._credentials.isRenewable) return;
-    if (!connection.isDuplex) return this._slot(connection, 0, true);
-    const token = await this._credentials.next().catch(() => null);
-    if (token !== null) connection.send(control({ kind: "auth", token }));
-  }
-};
-function endingOfError(error) {
-  if (error instanceof ProtocolError) return { kind: "error", error };
-  if (error instanceof BadFrame) return broken(error.message);
-  queueMicrotask(() => {
-    throw error;
-  });
-  return broken("internal error");
+  const [first, last] = [items[0], items[items.length - 1]];
+  const text = items.map(({ frame }) => textOf(frame.payload.text)).join("");
+  const payload = { ...last.frame.payload, ...first.frame.payload, text };
+  const bytes = items.reduce((sum, item2) => sum + item2.bytes, 0);
+  return { ...last, frame: { ...last.frame, firstSeq: first.frame.firstSeq, payload }, bytes };
 }
 
 // src/store.ts
@@ -2806,96 +1657,65 @@ var MemoryStore = class {
 // src/keeper.ts
 var SAVE_AFTER_MS = 250;
 var STORE_MS = 5e3;
-var Keeper = class {
-  constructor(_platform, _store, _session, _user, _onError) {
-    this._platform = _platform;
-    this._store = _store;
-    this._session = _session;
-    this._user = _user;
-    this._onError = _onError;
-    this._client = "";
-    this._cursor = null;
-    this._inputs = [];
-    this._saving = null;
-    this._isDirty = false;
-    this._cancelTimer = null;
-  }
-  /** What was kept for this user; null when there is nothing, or it was another user's. */
-  async load() {
-    try {
-      const saved = await this._inTime(() => this._store.load(this._session));
-      return saved && (this._user === null || saved.user === this._user) ? saved : null;
-    } catch {
-      this._onError("the store could not be read");
-      return null;
-    }
-  }
-  get isShared() {
-    return this._store.isShared;
-  }
-  /** From here on in memory only. */
-  forsake(memory) {
-    this._store = memory;
-  }
-  begin(client, cursor, inputs) {
-    this._client = client;
-    this._cursor = cursor;
-    this._inputs = inputs;
-  }
-  moved(cursor) {
-    this._cursor = cursor;
-    this._isDirty = true;
-    this._cancelTimer ??= this._platform.after(SAVE_AFTER_MS, () => void this.flush());
-  }
-  /** Resolves when they are kept (or cannot be): before they are sent. */
-  async keepInputs(inputs) {
-    this._inputs = inputs;
-    this._isDirty = true;
-    await this.flush();
-  }
-  /** Resolves when everything up to now is kept. */
-  async flush() {
-    this._cancelTimer?.();
-    this._cancelTimer = null;
-    while (this._saving !== null) await this._saving;
-    if (!this._isDirty) return;
-    this._saving = this._save();
-    await this._saving;
-  }
-  async _save() {
-    this._isDirty = false;
-    const { _client: client, _user: user, _cursor: cursor, _inputs: inputs } = this;
-    try {
-      await this._inTime(() => this._store.save(this._session, { client, user, cursor, inputs }));
-    } catch {
-      this._onError("the store could not be written");
-    } finally {
-      this._saving = null;
-    }
-  }
-  /** Rejects when the store throws, in whatever way, or is late. Never settles in the call itself. */
-  async _inTime(act) {
-    let cancel = () => void 0;
-    const late = new Promise((_, reject) => {
-      cancel = this._platform.after(STORE_MS, () => {
-        this._store = new MemoryStore();
-        reject(new Error("late"));
+function createKeeper(core, store) {
+  const { platform, settings } = core;
+  const { session, user } = settings;
+  const _timer = createTimer(platform);
+  let _place = { client: "", user, cursor: null, inputs: [] };
+  let _saving = null;
+  let _isDirty = false;
+  const self = {
+    /** What was kept for this user; null when there is nothing, or it was another user's. */
+    async load() {
+      const saved = await _try("read", () => store.load(session));
+      return saved && (user === null || saved.user === user) ? saved : null;
+    },
+    get isShared() {
+      return store.isShared;
+    },
+    /** From here on in memory only. */
+    forsake() {
+      store = new MemoryStore();
+    },
+    /** What is kept from here on. */
+    begin(client, cursor, inputs) {
+      _place = { client, user, cursor, inputs };
+    },
+    moved(cursor) {
+      _place = { ..._place, cursor };
+      _isDirty = true;
+      _timer.start(SAVE_AFTER_MS, self.flush);
+    },
+    /** Resolves when they are kept (or cannot be): before they are sent. */
+    keepInputs(inputs) {
+      _place = { ..._place, inputs };
+      _isDirty = true;
+      return self.flush();
+    },
+    /** Resolves when everything up to now is kept. */
+    async flush() {
+      _timer.stop();
+      while (_saving) await _saving;
+      if (!_isDirty) return;
+      _isDirty = false;
+      _saving = _try("written", () => store.save(session, _place)).then(() => {
+        _saving = null;
       });
-    });
+      await _saving;
+    }
+  };
+  return self;
+  async function _try(what, act) {
     try {
-      return await Promise.race([Promise.resolve().then(act), late]);
-    } finally {
-      cancel();
+      return await inTime(platform, STORE_MS, act, self.forsake);
+    } catch {
+      core.fail("store", `the store could not be ${what}`);
+      return void 0;
     }
   }
-};
-
-// src/session.ts
-init_messages();
+}
 
 // src/options.ts
-init_cursor();
-init_errors();
 var DEFAULT_TIMING = {
   connectTimeout: 1e4,
   backoffBase: 1e3,
@@ -2928,14 +1748,12 @@ function readOptions(options) {
   if (urls.length === 0) throw bad(URL_FORM);
   if (!options.session) throw bad("session is missing");
   if (options.cursor) parseCursor(options.cursor);
-  const heartbeat = options.heartbeat ?? null;
-  if (heartbeat !== null && !(heartbeat >= 5e3 && heartbeat <= 25e3)) {
-    throw bad("heartbeat: 5000 to 25000");
-  }
-  if (!["auto", "websocket", "sse", "poll"].includes(options.channel ?? "auto"))
-    throw bad("channel: auto, websocket, sse or poll");
   const { timing, token: _, ...given } = options;
-  return { ...DEFAULTS, ...withoutHoles(given), urls, timing: { ...DEFAULT_TIMING, ...timing } };
+  const settings = { ...DEFAULTS, ...withoutHoles(given), urls, timing: { ...DEFAULT_TIMING, ...timing } };
+  const { heartbeat, channel } = settings;
+  if (heartbeat !== null && !(heartbeat >= 5e3 && heartbeat <= 25e3)) throw bad("heartbeat: 5000 to 25000");
+  if (channel !== "auto" && !CHANNELS.includes(channel)) throw bad("channel: auto, websocket, sse or poll");
+  return settings;
 }
 var withoutHoles = (options) => Object.fromEntries(Object.entries(options).filter(([, value]) => value != null));
 var URL_FORM = "url: like https://relay.example.com";
@@ -2954,34 +1772,27 @@ var bad = (message) => new RelayError("bad_options", message);
 // src/page.ts
 var INTERVAL_MS = 5e3;
 var JUMP = 2;
-var PageWatch = class {
-  constructor(_platform, _sink) {
-    this._platform = _platform;
-    this._sink = _sink;
-    this._cancelTimer = () => void 0;
-    this._stopListening = _platform.onPage((event) => this._on(event));
-    this._watchClock();
-  }
-  stop() {
-    this._stopListening();
-    this._cancelTimer();
-  }
-  _on(event) {
-    if (event === "visible" || event === "restored") this._sink.probe();
-    else if (event === "online") this._sink.online();
-    else if (event === "offline") this._sink.offline();
-    else this._sink.leaving();
-  }
-  /** A timer that is late by more than two intervals: the machine slept, or the page was frozen. */
-  _watchClock() {
-    const [began, wallBegan] = [this._platform.now(), this._platform.wallNow()];
-    this._cancelTimer = this._platform.after(INTERVAL_MS, () => {
-      const elapsed = Math.max(this._platform.now() - began, this._platform.wallNow() - wallBegan);
-      this._watchClock();
-      if (elapsed - INTERVAL_MS > JUMP * INTERVAL_MS) this._sink.probe();
+function watchPage({ platform, conductor, keeper }) {
+  let cancelTimer;
+  const stopListening = platform.onPage((event) => {
+    if (event === "visible" || event === "restored") conductor.probe();
+    else if (event === "online" || event === "offline") conductor.network(event === "online");
+    else void keeper.flush();
+  });
+  const watchClock = () => {
+    const [began, wallBegan] = [platform.now(), platform.wallNow()];
+    cancelTimer = platform.after(INTERVAL_MS, () => {
+      const elapsedMs = Math.max(platform.now() - began, platform.wallNow() - wallBegan);
+      watchClock();
+      if (elapsedMs - INTERVAL_MS > JUMP * INTERVAL_MS) conductor.probe();
     });
-  }
-};
+  };
+  watchClock();
+  return () => {
+    stopListening();
+    cancelTimer();
+  };
+}
 
 // src/quality.ts
 var SMOOTHING = 0.3;
@@ -2990,406 +1801,560 @@ var FAIR_RTT_MS = 300;
 var RECOVERY_MS = 1e4;
 var BEHIND_MS = 2e3;
 var LEAST_CHANGE = 0.1;
-var Quality = class {
-  constructor() {
-    this.rtt = null;
-    this.isDegraded = false;
-    this._feedMs = 0;
-    this._pageMs = 0;
-    this._goodSince = null;
-    this._told = null;
-  }
-  sample(rttMs, now) {
-    this.rtt = this.rtt === null ? rttMs : this.rtt + SMOOTHING * (rttMs - this.rtt);
-    this._judge(now);
-  }
-  /** How old the oldest message is that the application has not taken; or else that its page has not shown. */
-  behind(ms, now, isFeed = false) {
-    if (isFeed) this._feedMs = ms;
-    else this._pageMs = ms;
-    this._judge(now);
-  }
-  get _behindMs() {
-    return Math.max(this._feedMs, this._pageMs);
-  }
-  current() {
-    const rtt = this.rtt ?? 0;
-    const isBad = rtt > BAD_RTT_MS || this._behindMs > BEHIND_MS;
-    const level = isBad ? "poor" : rtt > FAIR_RTT_MS ? "fair" : "good";
-    const badness = (rtt / BAD_RTT_MS) ** 2 + (this._behindMs / BEHIND_MS) ** 2;
-    return { score: Math.round(100 / (1 + badness)) / 100, level, rtt: this.rtt };
-  }
-  /** What is worth telling since the last time; null when nothing is. */
-  news() {
-    const now = this.current();
-    const { _told: told } = this;
-    if (told && told.level === now.level && Math.abs(told.score - now.score) < LEAST_CHANGE) return null;
-    this._told = now;
-    return now;
-  }
-  _judge(now) {
-    const isBad = (this.rtt ?? 0) > BAD_RTT_MS || this._behindMs > BEHIND_MS;
-    if (isBad) {
-      this.isDegraded = true;
-      this._goodSince = null;
-    } else if (this.isDegraded) {
-      this._goodSince ??= now;
-      if (now - this._goodSince >= RECOVERY_MS) {
-        this.isDegraded = false;
-        this._goodSince = null;
-      }
+function createQuality(core) {
+  const { platform, emitter } = core;
+  let _rtt = null;
+  let _feedMs = 0;
+  let _pageMs = 0;
+  let _goodSince = null;
+  let _told = null;
+  const self = {
+    isDegraded: false,
+    sample(rttMs) {
+      _rtt = _rtt === null ? rttMs : _rtt + SMOOTHING * (rttMs - _rtt);
+      _judge();
+    },
+    /** How old the oldest message is that the application has not taken (`isFeed`); or else that its page has not shown. */
+    behind(ms, isFeed = false) {
+      if (isFeed) _feedMs = ms;
+      else _pageMs = ms;
+      _judge();
+    },
+    now() {
+      const rtt = _rtt;
+      const [slowness, lateness] = [(rtt ?? 0) / BAD_RTT_MS, Math.max(_feedMs, _pageMs) / BEHIND_MS];
+      const isBad = slowness > 1 || lateness > 1;
+      const level = isBad ? "poor" : (rtt ?? 0) > FAIR_RTT_MS ? "fair" : "good";
+      return { score: Math.round(100 / (1 + slowness ** 2 + lateness ** 2)) / 100, level, rtt };
     }
+  };
+  function _judge() {
+    const { conductor } = core;
+    const now = self.now();
+    const told = _told;
+    const isBad = now.level === "poor";
+    _goodSince = isBad ? null : _goodSince ?? platform.now();
+    self.isDegraded = isBad || self.isDegraded && platform.now() - (_goodSince ?? 0) < RECOVERY_MS;
+    conductor.current?.pulse?.sampleOften(self.isDegraded);
+    if (told?.level === now.level && Math.abs(told.score - now.score) < LEAST_CHANGE) return;
+    _told = now;
+    emitter.emit("quality", now);
   }
-};
-
-// src/quality_watch.ts
-var QualityWatch = class {
-  constructor(_platform, _emitter, _live) {
-    this._platform = _platform;
-    this._emitter = _emitter;
-    this._live = _live;
-    this._quality = new Quality();
-  }
-  get isDegraded() {
-    return this._quality.isDegraded;
-  }
-  current() {
-    return this._quality.current();
-  }
-  roundTrip(ms) {
-    this._quality.sample(ms, this._platform.now());
-    this._tell();
-  }
-  /** As in Quality. */
-  behind(ms, isFeed) {
-    this._quality.behind(ms, this._platform.now(), isFeed);
-    this._tell();
-  }
-  _tell() {
-    this._live()?.sampleOften(this._quality.isDegraded);
-    const news = this._quality.news();
-    if (news !== null) this._emitter.emit("quality", news);
-  }
-};
-
-// src/reception.ts
-init_cursor();
-init_messages();
-
-// src/place.ts
-init_cursor();
-init_messages();
-var Place = class {
-  constructor() {
-    /** After the last message received; null before the first welcome. */
-    this.cursor = null;
-  }
-  /** Judge a message of a connection that is on `line`, and move on when it is the next. */
-  offer(frame, line) {
-    if (frame.seq === null || frame.firstSeq === null || this.cursor === null)
-      throw new BadFrame("a message too early");
-    if (line !== this.cursor.line) return "foreign";
-    if (frame.seq <= this.cursor.seq) return "repeat";
-    if (frame.firstSeq > this.cursor.seq + 1) return "hole";
-    this.cursor = { line, seq: frame.seq };
-    return "next";
-  }
-  /** Take over the position that a frame names; false when we are there or beyond. Throws ProtocolError. */
-  follow(frame) {
-    const cursor = parseCursor(frame.payload.cursor);
-    if (this.cursor !== null && this.cursor.line === cursor.line && cursor.seq <= this.cursor.seq) return false;
-    this.cursor = cursor;
-    return true;
-  }
-  /** What is missing never came: go on rather than stand still. Returns the range that is lost. */
-  skipTo(seq) {
-    const { line, seq: here } = this.cursor ?? { line: "", seq: 0 };
-    this.cursor = { line, seq };
-    return { first: here + 1, last: seq };
-  }
-};
+  return self;
+}
 
 // src/reception.ts
 var HELD_FRAMES = 256;
-var Reception = class {
-  constructor(_platform, _reorderMs, _sink) {
-    this._platform = _platform;
-    this._reorderMs = _reorderMs;
-    this._sink = _sink;
-    this.place = new Place();
-    this._current = null;
-    this._held = [];
-    this._cancelTimer = null;
-    this._isFetching = false;
-    /** Where we connected again for the same hole. */
-    this._askedAgainAt = "";
+function createReception(core) {
+  const { platform, settings } = core;
+  let _current = null;
+  let _held = [];
+  const _timer = createTimer(platform);
+  let _isFetching = false;
+  let _askedAgainAt = "";
+  const self = {
+    /** After the last message received; null before the first welcome. */
+    place: null,
+    /** As text. */
+    get cursor() {
+      return self.place && formatCursor(self.place);
+    },
+    /** From here on it is the one that names positions. A long poll welcomes again and again. */
+    welcome(source, frame) {
+      const start = parseCursor(frame.payload.cursor);
+      source.line = start.line;
+      source.start = start;
+      _current = source;
+      if (!self.place && frame.payload.resumed !== "gap") self.place = start;
+    },
+    take(source, sized) {
+      const { isControl, kind, payload } = sized.frame;
+      if (!isControl) return _message(source, sized);
+      const cursor = kind === "snapshot" && payload.cursor === void 0 ? null : parseCursor(payload.cursor);
+      if (cursor) source.line = cursor.line;
+      if (source !== _current) return;
+      if (kind === "snapshot") source.parts.push(sized);
+      else if (cursor && kind === "gap") _gap(source, sized, cursor);
+      else if (cursor) _forked(cursor, numberOf(payload.base) ?? cursor.seq);
+      if (!cursor || kind !== "snapshot") return;
+      if (_follow(cursor)) _flush(source, cursor);
+      source.parts = [];
+      _forgetHeld();
+    },
+    /** A page of history for a hole. */
+    takeHistory(source, sized) {
+      const current = _current;
+      _current = source;
+      self.take(source, sized);
+      _current = current;
+    },
+    stop: _timer.stop
+  };
+  function _message(source, sized) {
+    _flush(source, null);
+    if (source === _current && source.line !== self.place?.line && source.start) _moveTo(source.start);
+    const offer = _offer(sized, source.line);
+    if (offer === "hole") _hold(sized);
+    if (offer === "next") _releaseHeld();
   }
-  /** After the last message received; null before the first welcome. */
-  get cursor() {
-    return this.place.cursor && formatCursor(this.place.cursor);
+  function _offer({ frame, bytes }, line) {
+    const { place } = self;
+    const { seq, firstSeq } = frame;
+    if (seq === null || firstSeq === null || place === null) throw new BadFrame("a message too early");
+    if (line !== place.line || seq <= place.seq) return "past";
+    if (firstSeq > place.seq + 1) return "hole";
+    self.place = { line, seq };
+    core.feed.put({ ...frame, firstSeq: place.seq + 1 }, self.place, bytes);
+    return "next";
   }
-  get line() {
-    return this.place.cursor?.line ?? "";
+  function _follow(cursor) {
+    const { place } = self;
+    if (place?.line === cursor.line && cursor.seq <= place.seq) return false;
+    self.place = cursor;
+    return true;
   }
-  /** From here on it is the one that names positions. A long poll welcomes again and again. */
-  welcome(source, frame) {
-    const start = parseCursor(frame.payload.cursor);
-    source.line = start.line;
-    source.start = start;
-    this._current = source;
-    if (this.place.cursor === null && frame.payload.resumed !== "gap") this.place.follow(frame);
-  }
-  take(source, frame, bytes) {
-    if (!frame.isControl) this._message(source, { frame, bytes });
-    else if (frame.kind === "snapshot") this._snapshot(source, { frame, bytes });
-    else if (frame.kind === "gap") this._gap(source, frame, bytes);
-    else this._forked(source, frame);
-  }
-  /** A page of history for a hole. */
-  takeHistory(source, frame, bytes) {
-    const { _current: current } = this;
-    this._current = source;
-    this.take(source, frame, bytes);
-    this._current = current;
-  }
-  stop() {
-    this._cancelTimer?.();
-    this._cancelTimer = null;
-  }
-  // ---- messages ----------------------------------------------------------------------------------------------------
-  _message(source, sized) {
-    this._flush(source, null);
-    if (source === this._current && source.line !== this.line && source.start !== null) {
-      this._moveTo(source.start);
-    }
-    const before = this.place.cursor?.seq ?? 0;
-    const offer = this.place.offer(sized.frame, source.line);
-    if (offer === "hole") return this._hold(sized);
-    if (offer !== "next") return;
-    this._deliver(sized, before);
-    this._releaseHeld();
-  }
-  /** `before`: our position before it; what a merged frame repeats of it is not counted again. */
-  _deliver({ frame, bytes }, before) {
-    const firstSeq = Math.max(frame.firstSeq ?? 0, before + 1);
-    this._sink.put({ ...frame, firstSeq }, this.place.cursor, bytes);
-  }
-  // ---- positions ---------------------------------------------------------------------------------------------------
-  _snapshot(source, sized) {
-    if (source !== this._current) return;
-    source.parts.push(sized);
-    if (sized.frame.payload.cursor === void 0) return;
-    source.line = parseCursor(sized.frame.payload.cursor).line;
-    if (this.place.follow(sized.frame)) this._flush(source, this.place.cursor);
-    else source.parts = [];
-    this._forgetHeld();
-  }
-  /** Texts are rebuilt when all of them are there: what we have already is not cut by a part. */
-  _flush(source, cursor) {
-    const parts = source.parts;
+  function _flush(source, cursor) {
+    const { parts } = source;
     source.parts = [];
     parts.forEach(({ frame, bytes }, i) => {
-      this._sink.put(frame, i === parts.length - 1 ? cursor : null, bytes);
+      core.feed.put(frame, i === parts.length - 1 ? cursor : null, bytes);
     });
   }
-  _gap(source, frame, bytes) {
-    if (source !== this._current) return;
-    this._flush(source, null);
-    const cursor = parseCursor(frame.payload.cursor);
-    source.line = cursor.line;
-    if (textOf(frame.payload.reason) === "ahead") this._moveTo(cursor);
-    else if (!this.place.follow(frame)) return;
-    this._sink.put(frame, this.place.cursor, bytes);
-    this._forgetHeld();
+  function _gap(source, { frame, bytes }, cursor) {
+    _flush(source, null);
+    if (frame.payload.reason === "ahead") self.place = cursor;
+    else if (!_follow(cursor)) return;
+    core.feed.put(frame, cursor, bytes);
+    _forgetHeld();
   }
-  /** Up to `base` the new stretch is the old one: nothing of that is taken again. */
-  _forked(source, frame) {
-    const cursor = parseCursor(frame.payload.cursor);
-    source.line = cursor.line;
-    const here = this.place.cursor;
-    if (source !== this._current || here?.line === cursor.line) return;
-    const base = numberOf(frame.payload.base) ?? cursor.seq;
-    const seq = here !== null && here.seq <= base ? Math.max(here.seq, cursor.seq) : cursor.seq;
-    this._moveTo({ line: cursor.line, seq });
+  function _forked({ line, seq }, base) {
+    const { place } = self;
+    if (place?.line !== line) _moveTo({ line, seq: place && place.seq <= base ? Math.max(place.seq, seq) : seq });
   }
-  _moveTo(cursor) {
-    this.place.cursor = cursor;
-    this._forgetHeld();
+  function _moveTo(cursor) {
+    self.place = cursor;
+    _forgetHeld();
   }
-  // ---- holes -------------------------------------------------------------------------------------------------------
-  _hold(sized) {
-    if (this._held.length >= HELD_FRAMES) return void this._fill();
-    this._held.push(sized);
-    this._cancelTimer ??= this._platform.after(this._reorderMs, () => {
-      this._cancelTimer = null;
-      void this._fill();
-    });
+  function _hold(sized) {
+    if (_held.length >= HELD_FRAMES) return void _fill();
+    _held.push(sized);
+    _timer.start(settings.timing.reorder, _fill);
   }
-  _releaseHeld() {
-    if (this._held.length === 0) return;
-    this._held.sort((a, b) => (a.frame.firstSeq ?? 0) - (b.frame.firstSeq ?? 0));
-    const waiting = this._held;
-    this._held = [];
-    for (const sized of waiting) {
-      const before = this.place.cursor?.seq ?? 0;
-      const offer = this.place.offer(sized.frame, this.line);
-      if (offer === "next") this._deliver(sized, before);
-      if (offer === "hole") this._held.push(sized);
+  function _releaseHeld() {
+    const waiting = _held.sort((a, b) => (a.frame.firstSeq ?? 0) - (b.frame.firstSeq ?? 0));
+    _held = waiting.filter((sized) => _offer(sized, self.place?.line ?? "") === "hole");
+    if (_held.length === 0) self.stop();
+  }
+  function _forgetHeld() {
+    _held = [];
+    self.stop();
+  }
+  async function _fill() {
+    const { conductor, recovery } = core;
+    const since = self.cursor;
+    if (_isFetching || !_held.length || !since) return;
+    _isFetching = true;
+    await recovery.missing(since);
+    _isFetching = false;
+    _releaseHeld();
+    const frame = _held[0]?.frame;
+    if (!frame || !self.place) return;
+    if (self.cursor !== since) return void _fill();
+    if (_askedAgainAt !== since) {
+      _askedAgainAt = since;
+      _forgetHeld();
+      return conductor.reconnect("a message is missing");
     }
-    if (this._held.length === 0) this.stop();
+    const { line, seq } = self.place;
+    const last = (frame.firstSeq ?? 1) - 1;
+    const payload = { kind: "gap", first: seq + 1, last, reason: "missing" };
+    self.place = { line, seq: last };
+    core.feed.put({ ...frame, isControl: true, kind: "gap", run: null, payload }, self.place, 0);
+    _releaseHeld();
   }
-  _forgetHeld() {
-    this._held = [];
-    this.stop();
-  }
-  /** Nothing filled the hole in time: fetch it, else connect again, else say that it is lost and go on. */
-  async _fill() {
-    const since = this.cursor;
-    if (this._isFetching || this._held.length === 0 || since === null) return;
-    this._isFetching = true;
-    await this._sink.fetch(since);
-    this._isFetching = false;
-    this._releaseHeld();
-    const first = this._held[0];
-    if (first === void 0) return;
-    if (this.cursor !== since) return void this._fill();
-    if (this._askedAgainAt !== since) {
-      this._askedAgainAt = since;
-      this._forgetHeld();
-      return this._sink.reconnect("a message is missing");
-    }
-    const lost = this.place.skipTo((first.frame.firstSeq ?? 1) - 1);
-    const payload = { kind: "gap", ...lost, reason: "missing" };
-    this._sink.put({ ...first.frame, isControl: true, kind: "gap", run: null, payload }, this.place.cursor, 0);
-    this._releaseHeld();
-  }
-};
-
-// src/recover.ts
-function recoverBy(platform, emitter, texts, request) {
-  return async (act) => {
-    try {
-      const { Recovery: Recovery2 } = await loadLater();
-      return await act(new Recovery2(platform, emitter, texts, request));
-    } catch {
-      return void 0;
-    }
-  };
+  return self;
 }
 
-// src/speaking.ts
-init_errors();
+// src/recovery.ts
+var ATTEMPTS = 4;
+var PAUSE_MS = 500;
+var MAX_PAGES = 20;
+var PAGE_MESSAGES = 1e3;
+function createRecovery(core) {
+  const { platform, emitter, texts } = core;
+  const self = {
+    /** What follows `since`, handed to the reception. */
+    async missing(since) {
+      const { reception } = core;
+      const source = { line: parseCursor(since).line, start: null, parts: [] };
+      await _read(since, (envelope) => {
+        reception.takeHistory(source, { frame: readFrame(envelope), bytes: JSON.stringify(envelope).length });
+        return true;
+      });
+    },
+    /** Compares a run's text with the digest of its `run_end`; a text that is wrong is fetched again, once. */
+    async verify(run, told) {
+      const tell = (ok, healed) => emitter.emit("digest", { run, ok, healed });
+      const known = texts.runs.get(run);
+      if (!known || known.isCut || typeof told.sha256 !== "string") return;
+      if (await _isEqual(known.text, told)) return tell(true, false);
+      if (known.isHealed) return;
+      known.isHealed = true;
+      const fetched = await _fetch(run);
+      if (fetched && await _isEqual(fetched.text, told)) {
+        known.text.replace(fetched.text.value());
+        emitter.emit("text", { run, added: "", isRewritten: true });
+        tell(true, true);
+      } else if (!known.hasGap) {
+        tell(false, false);
+      }
+    },
+    /** A run that we joined in its middle although our place is before: the page was loaded again. */
+    async fill(run, known) {
+      if (known.isFilled || known.isCut) return;
+      known.isFilled = true;
+      const fetched = await _fetch(run);
+      if (!fetched || texts.runs.get(run) !== known) return;
+      for (const track of ["text", "thinking"]) {
+        if (!known[track].isWhole && known[track].prepend(fetched[track])) {
+          emitter.emit(track, { run, added: "", isRewritten: true });
+        }
+      }
+    }
+  };
+  async function _fetch(run) {
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      const texts2 = createRunTexts();
+      const isRead = await _read(null, (envelope) => {
+        const frame = readFrame(envelope);
+        return frame.run !== run || !texts2.apply(frame)?.end;
+      });
+      if (isRead) return texts2.runs.get(run);
+      if (attempt < ATTEMPTS) await sleep(platform, attempt * PAUSE_MS);
+    }
+    return void 0;
+  }
+  async function _read(since, onEnvelope) {
+    const { clientId: client, conductor, credentials, shown } = core;
+    for (let page = 0; page < MAX_PAGES && !core.isOver; page++) {
+      const asker = conductor.current ?? { url: shown.url, token: credentials.current };
+      const { body, refusal } = await ask(core, asker, "messages", { client, limit: PAGE_MESSAGES, since });
+      const { frames, more, cursor } = body;
+      if (refusal || !Array.isArray(frames)) return false;
+      try {
+        if (!frames.every(onEnvelope)) return true;
+      } catch {
+        return false;
+      }
+      if (more !== true || typeof cursor !== "string" || cursor === since) return true;
+      since = cursor;
+    }
+    return false;
+  }
+  async function _isEqual(text, told) {
+    const data = encoder.encode(text.value());
+    if (!text.isWhole || typeof told.bytes === "number" && told.bytes !== data.length) return false;
+    return await platform.sha256(data) === told.sha256;
+  }
+  return self;
+}
+
+// src/input_queue.ts
+var WINDOW = 16;
+var DEFAULT_LIMIT_BYTES = 64 * 1024;
+function createInputQueue(core, send) {
+  const { platform, settings, emitter } = core;
+  let _entries = [];
+  let _limitBytes = DEFAULT_LIMIT_BYTES;
+  let _accepted = null;
+  let _isRestored = false;
+  let _isOnline = false;
+  let _isPumping = false;
+  let _isAsked = false;
+  let _isPaused = false;
+  const _pause = createTimer(platform);
+  let _closed = null;
+  return {
+    get length() {
+      return _entries.length;
+    },
+    /** From an earlier life of this page: sent again under the same numbers. Before it, nothing is kept or sent. */
+    restore(inputs) {
+      _entries = [...inputs.map(entryOf), ..._entries];
+      _isRestored = true;
+      void _pump();
+    },
+    /** Settles when the gateway has it for good, or never will. Throws when it cannot wait here. */
+    add(payload) {
+      const entry = entryOf({ seq: null, payload });
+      const { bytes } = entry;
+      if (_closed) throw _closed;
+      if (bytes > _limitBytes) throw new TooLargeError(`${bytes} bytes, at most ${_limitBytes}`);
+      const waiting = _entries.reduce((sum, other) => sum + other.bytes, bytes);
+      if (_entries.length >= settings.queueItems || waiting > settings.queueBytes)
+        throw new QueueFullError("too many wait");
+      return new Promise((resolve, reject) => {
+        _entries.push(Object.assign(entry, { resolve, reject }));
+        _tell(entry, "queued");
+        void _pump();
+      });
+    },
+    /** A connection is live. Whatever is not settled is sent again. */
+    welcome(inputSeq, limitBytes) {
+      if (inputSeq !== null) _accepted = Math.max(inputSeq, 0);
+      _limitBytes = limitBytes ?? _limitBytes;
+      _isOnline = true;
+      _sendAgain(_entries);
+    },
+    lost() {
+      _isOnline = false;
+    },
+    /** The gateway's answer about an input. */
+    settle(payload, isAccepted) {
+      const details = objectOf(payload.details);
+      const seq = numberOf(payload.seq) ?? numberOf(details.seq) ?? 0;
+      const expected = numberOf(payload.expected) ?? numberOf(details.expected);
+      const entry = _find(seq);
+      if (!entry) return;
+      if (isAccepted) {
+        _accepted = Math.max(_accepted ?? 0, seq);
+        _remove(entry, "accepted");
+        entry.resolve(payload);
+        void _pump();
+      } else if (payload.code === "expected") {
+        const next = _find(expected ?? 1);
+        if (!next) _renumber(expected ?? 1);
+        else if (!_isPaused) _sendAgain(_entries.slice(_entries.indexOf(next)), RETRY_MS / 2);
+      } else if (passes(payload)) {
+        _sendAgain(_entries.slice(_entries.indexOf(entry)), numberOf(payload.after_ms) ?? RETRY_MS);
+      } else {
+        _fail(entry, refusalOf(payload), payload.code === "conflict" ? expected ?? seq + 1 : seq);
+      }
+    },
+    /** The connection was closed for a message that was too big: the biggest of those that were sent. */
+    tooBig() {
+      const [entry] = _entries.filter(({ isSent }) => isSent).sort((a, b) => b.bytes - a.bytes);
+      if (entry) _fail(entry, new TooLargeError("closed for its size"), entry.seq ?? 1);
+    },
+    /** What waits stays in the store, and is sent when the session is opened again from there. */
+    close(error) {
+      _closed = error;
+      _pause.stop();
+      for (const entry of _entries) entry.reject(error);
+    }
+  };
+  function _find(seq) {
+    return _entries.find((entry) => entry.seq === seq);
+  }
+  async function _pump() {
+    _isAsked = true;
+    if (_isPumping || !_isRestored) return;
+    _isPumping = true;
+    while (_isAsked && !_closed) {
+      _isAsked = false;
+      _number();
+      await core.keeper.keepInputs(_entries.map(({ seq, payload }) => ({ seq, payload })));
+      _sendDue();
+    }
+    _isPumping = false;
+  }
+  function _number() {
+    if (_accepted === null) return;
+    let last = _accepted;
+    for (const entry of _entries) {
+      entry.seq ??= last + 1;
+      last = Math.max(last, entry.seq);
+    }
+  }
+  function _sendDue() {
+    if (!_isOnline || _closed || _isPaused) return;
+    for (const entry of _entries.slice(0, core.conductor.current?.isDuplex ? WINDOW : 1)) {
+      const { seq, payload, isSent } = entry;
+      if (isSent || seq === null) continue;
+      if (!send({ seq, payload })) return;
+      entry.isSent = true;
+      _tell(entry, "sent");
+    }
+  }
+  function _sendAgain(entries, afterMs = 0) {
+    for (const entry of entries) entry.isSent = false;
+    _pause.stop();
+    _isPaused = afterMs > 0;
+    if (_isPaused) _pause.start(afterMs, () => _sendAgain([]));
+    else void _pump();
+  }
+  function _renumber(from) {
+    _accepted = from - 1;
+    for (const entry of _entries) Object.assign(entry, { seq: null, isSent: false });
+    void _pump();
+  }
+  function _fail(entry, error, from) {
+    _remove(entry, "failed");
+    entry.reject(error);
+    _renumber(from);
+  }
+  function _remove(entry, status) {
+    _entries = _entries.filter((other) => other !== entry);
+    _tell(entry, status);
+  }
+  function _tell({ seq, payload }, status) {
+    emitter.emit("input", { seq, status, payload });
+  }
+}
+function entryOf({ seq, payload }) {
+  return { seq, payload, bytes: utf8Length(JSON.stringify(payload)), isSent: false, resolve: none, reject: none };
+}
 
 // src/own_words.ts
-init_errors();
 var ESCAPES = /\\(?:(ud[89a-f][0-9a-f]{2})|.)/g;
 function asJson(value) {
   try {
     const text = JSON.stringify(value).replace(ESCAPES, (all, half) => half ? "\uFFFD" : all);
     const copy = JSON.parse(text);
-    if (typeof copy === "object" && copy !== null && !Array.isArray(copy)) return copy;
+    if (isObject(copy)) return copy;
   } catch {
   }
   throw new RefusedError("bad_request", 'not a JSON object, like {text: "Hello"}');
 }
 
-// src/speaking.ts
-var MAX_WAITING = 64;
-var Speaking = class {
-  /** `started`: the client has its id, and `saved` is there. */
-  constructor(_platform, _settings, _started, _sink) {
-    this._platform = _platform;
-    this._settings = _settings;
-    this._started = _started;
-    this._sink = _sink;
-    /** Null until it is loaded. */
-    this.speech = null;
-    /** Of an earlier life of this page, not accepted yet. */
-    this.saved = [];
-    /** Of the connection that is live. */
-    this._welcome = null;
-    this._loading = null;
-    /** What comes now must not overtake them. */
-    this._waiting = 0;
-    this._closed = null;
+// src/requests.ts
+var MAX_PENDING = 64;
+var ID_BYTES = 8;
+function createRequests({ platform }, send) {
+  let _isPaused = false;
+  const _pending = /* @__PURE__ */ new Map();
+  let _closed = null;
+  const _gate = createGate();
+  return {
+    ask(kind, fields) {
+      if (kind === "pause") _isPaused = true;
+      if (kind === "resume") _goOn();
+      if (_closed) throw _closed;
+      if (_pending.size >= MAX_PENDING) throw new QueueFullError("too many wait");
+      const id = platform.randomHex(ID_BYTES);
+      return new Promise((resolve, reject) => {
+        _pending.set(id, { payload: { kind, ...fields, id }, resolve, reject, pause: createTimer(platform) });
+        _say(id);
+      });
+    },
+    /** Until nothing is paused; for what is paused by not asking for more. */
+    async unpaused() {
+      if (_isPaused && !_closed) await _gate.wait();
+    },
+    /** A connection is live: everything that is open is said again. */
+    welcome() {
+      const kinds2 = [..._pending.values()].map(({ payload }) => payload.kind);
+      if (_isPaused && !kinds2.includes("pause") && !kinds2.includes("resume")) send({ kind: "pause" });
+      for (const id of _pending.keys()) _say(id);
+    },
+    /** An `accepted` or `error` of the gateway. One that answers nothing of ours changes nothing. */
+    settle(id, payload, isAccepted) {
+      const request = _pending.get(id);
+      if (!request) return;
+      if (!isAccepted && passes(payload)) {
+        return request.pause.start(numberOf(payload.after_ms) ?? RETRY_MS, () => _say(id));
+      }
+      _pending.delete(id);
+      if (isAccepted) request.resolve(payload);
+      else request.reject(refusalOf(payload));
+    },
+    close(error) {
+      _closed = error;
+      _goOn();
+      for (const request of _pending.values()) {
+        request.pause.stop();
+        request.reject(error);
+      }
+      _pending.clear();
+    }
+  };
+  function _goOn() {
+    _isPaused = false;
+    _gate.open();
   }
-  get queued() {
-    return this.speech?.queue.length ?? this.saved.length;
+  function _say(id) {
+    const request = _pending.get(id);
+    if (request) send(request.payload);
   }
-  /** All in the order of the calls, and as it is now. */
-  input(payload) {
-    return this._say(payload, ({ queue }, copy) => queue.add(copy));
-  }
-  control(kind, fields) {
-    return this._say(fields, ({ requests }, copy) => requests.ask(kind, copy));
-  }
-  welcome(payload) {
-    this._welcome = payload;
-    if (this.speech !== null) this.speech.welcome(payload);
-    else this._load().catch(none6);
-  }
-  lost() {
-    this._welcome = null;
-    this.speech?.queue.lost();
-  }
-  /** What waits, and what comes later, is rejected with it. */
-  close(error) {
-    this._closed = error ?? new ClosedError();
-    this.speech?.close(this._closed);
-  }
-  _say(given, what) {
-    const said = this._sayWhenLoaded(given, what);
-    said.catch(none6);
+}
+
+// src/speech.ts
+var RETRYABLE = [401, 408, 425, 429];
+function createSpeech(core) {
+  let _posts = Promise.resolve();
+  const _stop = new AbortController();
+  const queue = createInputQueue(core, (input) => _send("input", input));
+  const requests = createRequests(core, (request) => _send("control", request));
+  const self = {
+    queue,
+    requests,
+    input: (payload) => _say(payload, queue.add),
+    control: (kind, fields) => _say(fields, (copy) => requests.ask(kind, copy)),
+    /** A connection is live: whatever is not settled is said again. */
+    welcome(payload) {
+      queue.welcome(numberOf(payload.input_seq), numberOf(objectOf(payload.limits).message_bytes));
+      requests.welcome();
+    },
+    /** An `accepted` or `error` that says what it answers. */
+    answered(payload, isAccepted) {
+      if (payload.what === "input") queue.settle(payload, isAccepted);
+      else requests.settle(textOf(payload.id), payload, isAccepted);
+    },
+    /** What waits, and what comes later, is rejected with it. */
+    close(error) {
+      _stop.abort();
+      requests.close(error);
+      queue.close(error);
+    }
+  };
+  return self;
+  function _say(given, say) {
+    const said = (async () => say(asJson(given)))();
+    said.catch(none);
     return said;
   }
-  async _sayWhenLoaded(given, what) {
-    const copy = asJson(given);
-    if (this.speech !== null && this._waiting === 0) return what(this.speech, copy);
-    if (this._waiting >= MAX_WAITING) throw new QueueFullError("too many wait");
-    this._waiting += 1;
-    let speech;
-    try {
-      speech = await this._load();
-    } finally {
-      this._waiting -= 1;
-    }
-    return what(speech, copy);
+  function _send(what, said) {
+    const { kind, id, seq } = said;
+    const live = core.conductor.current;
+    if (!live) return false;
+    if (live.isDuplex) return live.send(what === "input" ? JSON.stringify({ type: "text", ...said }) : control(said));
+    const answer = { what: kind ?? what, id, seq };
+    if (live.name === "poll" && (kind === "pause" || kind === "resume")) self.answered(answer, true);
+    else _posts = _posts.then(() => _post(live, what, said, answer));
+    return true;
   }
-  _load() {
-    this._loading ??= this._tryToLoad();
-    return this._loading;
+  async function _post(live, what, said, answer) {
+    const { signal } = _stop;
+    if (signal.aborted) return;
+    const body = { client: core.clientId, ...said };
+    const { refusal, status, body: told, afterMs } = await ask(core, live, what, {}, { body, signal });
+    if (signal.aborted) return;
+    const isRetryable = refusal ? RETRYABLE.includes(status) || status >= 500 : !status;
+    if (isRetryable) self.answered({ ...answer, retryable: true, after_ms: afterMs ?? void 0 }, false);
+    else self.answered({ ...told, ...objectOf(refusal?.details), ...refusal, ...answer }, !refusal);
   }
-  /** Until it is there, or the session is closed. */
-  async _tryToLoad() {
-    await this._started();
-    while (this._closed === null) {
-      const later = await loadLater().catch(() => null);
-      if (this._closed) break;
-      if (later !== null) {
-        const speech = new later.Speech(this._platform, this._settings, this._sink);
-        speech.queue.restore(this.saved);
-        this.speech = speech;
-        if (this._welcome !== null) speech.welcome(this._welcome);
-        return speech;
-      }
-      await new Promise((resolve) => this._platform.after(this._settings.timing.backoffBase, resolve));
-    }
-    throw this._closed;
-  }
-};
-var none6 = () => void 0;
+}
 
 // src/tab_place.ts
-init_cursor();
-async function takePlace(platform, keeper, session, asked) {
+async function takePlace(core, asked) {
+  const { platform, keeper, settings, reception, delivery, speech } = core;
   const saved = await keeper.load();
-  const wanted = asked.client ?? saved?.client ?? freshClient(platform);
-  const { client, isDuplicate, release } = await claimClient(platform, session, wanted);
-  if (isDuplicate && keeper.isShared) keeper.forsake(new MemoryStore());
+  const take = (client2) => platform.lock(`relayrouter:${settings.session}:${client2}`);
+  let client = asked.client ?? saved?.client ?? freshClient(platform);
+  let release = await take(client);
+  if (!release) {
+    client = freshClient(platform);
+    release = await take(client);
+    if (keeper.isShared) keeper.forsake();
+  }
   const cursor = asked.cursor ?? saved?.cursor ?? null;
   const inputs = saved?.client === client ? saved.inputs : [];
   keeper.begin(client, cursor, inputs);
-  return { client, cursor: savedCursor(cursor), inputs, release };
+  core.clientId = client;
+  reception.place = savedCursor(cursor);
+  delivery.isFilling = !!reception.place;
+  speech.queue.restore(inputs);
+  return release ?? none;
 }
 function savedCursor(text) {
   try {
@@ -3400,235 +2365,173 @@ function savedCursor(text) {
 }
 var ID_BYTES2 = 12;
 var freshClient = (platform) => `js-${platform.randomHex(ID_BYTES2)}`;
-async function claimClient(platform, session, client) {
-  const release = await platform.lock(`relayrouter:${session}:${client}`);
-  if (release !== null) return { client, isDuplicate: false, release };
-  const own = freshClient(platform);
-  const releaseOwn = await platform.lock(`relayrouter:${session}:${own}`);
-  return { client: own, isDuplicate: true, release: releaseOwn ?? (() => void 0) };
+
+// src/core.ts
+function createCore(options) {
+  const settings = readOptions(options);
+  const { platform: base = defaultPlatform(), store = new MemoryStore() } = options;
+  const { WebSocket = base.WebSocket, fetch: fetch2 = base.fetch } = options;
+  const platform = Object.assign(Object.create(base), { WebSocket, fetch: fetch2 });
+  const emitter = createEmitter();
+  let _releaseLock = none;
+  const core = {
+    platform,
+    settings,
+    emitter,
+    texts: createRunTexts(),
+    credentials: createCredentials(options.token),
+    clientId: "",
+    head: null,
+    shown: { state: "connecting", channel: null, cause: "", retryIn: null, url: "" },
+    error: null,
+    isOver: false,
+    fail(code, message) {
+      emitter.emit("error", new RelayError(code, message, true));
+    },
+    show(event) {
+      core.shown = event;
+      emitter.emit("state", event);
+    },
+    finish(error) {
+      if (core.isOver) return;
+      core.isOver = true;
+      core.error = error;
+      core.conductor.close();
+      leavePage();
+      core.acks.stop();
+      core.reception.stop();
+      core.speech.close(error ?? new ClosedError());
+      _releaseLock();
+      core.show({ ...core.shown, state: "closed", channel: null, cause: error?.message ?? "closed", retryIn: null });
+      core.delivery.end(error);
+      void core.keeper.flush();
+    }
+  };
+  core.quality = createQuality(core);
+  core.acks = createAcks(core);
+  core.feed = createFeed(core);
+  core.delivery = createDelivery(core);
+  core.reception = createReception(core);
+  core.recovery = createRecovery(core);
+  core.speech = createSpeech(core);
+  core.keeper = createKeeper(core, store);
+  core.conductor = createConductor(core);
+  const leavePage = watchPage(core);
+  core.started = _start();
+  return core;
+  async function _start() {
+    const release = await takePlace(core, options);
+    if (core.isOver) return release();
+    _releaseLock = release;
+    core.conductor.run().catch((error) => core.finish(new RelayError("internal", String(error))));
+  }
 }
 
 // src/session.ts
-init_texts();
 var Session = class {
   /** Use `connect`. Throws RelayError `bad_options`. */
   constructor(options) {
-    /** Why it is closed for good; null while it is not, and after `close`. */
-    this.error = null;
-    this._clientId = "";
-    this._state = { state: "connecting", channel: null, cause: "", retryIn: null, url: "" };
-    this._isClosed = false;
-    this._releaseLock = () => void 0;
-    this._emitter = new Emitter();
-    this._texts = new RunTexts();
-    const settings = readOptions(options);
-    const base = options.platform ?? defaultPlatform();
-    const { WebSocket = base.WebSocket, fetch: fetch2 = base.fetch } = options;
-    const platform = Object.assign(Object.create(base), { WebSocket, fetch: fetch2 });
-    const { timing } = settings;
-    this._settings = settings;
-    this._platform = platform;
-    this._credentials = new Credentials(options.token);
-    const fail = (message) => this._emitter.emit("error", new RelayError("store", message, true));
-    const store = options.store ?? new MemoryStore();
-    this._keeper = new Keeper(platform, store, settings.session, settings.user, fail);
-    this._conductor = new Conductor(platform, settings, this._credentials, {
-      client: () => this._clientId,
-      cursor: () => this._reception.cursor,
-      isFull: () => this._delivery.isFull,
-      frame: (connection, envelope, bytes) => this._incoming.frame(connection, envelope, bytes),
-      rtt: (ms) => this._quality.roundTrip(ms),
-      room: async (connection) => {
-        await this._delivery.room();
-        if (connection.name !== "poll") return;
-        await this._speaking.speech?.requests.unpaused();
-        await this._conductor.mayPoll(connection);
-      },
-      endingOf: endingOfError,
-      state: (event) => this._onState(event),
-      lost: () => this._speaking.lost(),
-      tooBig: () => void this._speaking.speech?.queue.tooBig(),
-      finished: (error) => this._finish(error),
-      error: (error) => this._emitter.emit("error", error)
-    });
-    this._speaking = new Speaking(platform, settings, () => this._started, {
-      client: () => this._clientId,
-      live: () => this._conductor.current,
-      keep: (inputs) => this._keeper.keepInputs(inputs),
-      status: (event) => this._emitter.emit("input", event)
-    });
-    this._acks = new Acks(platform, timing.ackBytes, timing.ackAfter, (cursor) => {
-      const live = this._conductor.current;
-      if (live?.isDuplex && live.line === cursor.line) live.send(control({ kind: "ack", seq: cursor.seq }));
-    });
-    this._delivery = new Delivery(platform, this._emitter, this._texts, {
-      isWhole: () => settings.segments === "whole" || settings.segments === "auto" && this._quality.isDegraded,
-      applied: (cursor, bytes) => {
-        this._acks.note(cursor, bytes);
-        this._keeper.moved(formatCursor(cursor));
-      },
-      behind: (ms) => this._quality.behind(ms, true),
-      roomAgain: () => this._conductor.wake(),
-      fill: (run, known) => void this._recover((recovery) => recovery.fill(run, known)),
-      verify: (run, told) => void this._recover((recovery) => recovery.verify(run, told))
-    });
-    this._quality = new QualityWatch(platform, this._emitter, () => this._conductor.current);
-    this._recover = recoverBy(platform, this._emitter, this._texts, () => {
-      const live = this._conductor.current;
-      if (this._isClosed) return null;
-      return {
-        base: live?.url ?? this._state.url,
-        session: settings.session,
-        client: this._clientId,
-        token: live?.token ?? this._credentials.current,
-        timeoutMs: timing.connectTimeout
-      };
-    });
-    this._reception = new Reception(platform, timing.reorder, {
-      put: (frame, position, bytes) => this._delivery.put(frame, position, bytes),
-      fetch: (since) => this._recover((recovery) => recovery.missing(since, this._reception)),
-      reconnect: (cause) => this._conductor.reconnect(cause)
-    });
-    const { _emitter, _credentials, _conductor, _reception, _delivery, _speaking } = this;
-    this._incoming = new Incoming(_emitter, _credentials, _conductor, _reception, _delivery, _speaking);
-    this._page = new PageWatch(platform, {
-      probe: () => this.probe(),
-      online: () => this._conductor.online(),
-      offline: () => this._conductor.offline(),
-      leaving: () => void this._keeper.flush()
-    });
-    this._started = this._start(options);
+    this._core = createCore(options);
   }
   // ---- what is known -----------------------------------------------------------------------------------------------
   get state() {
-    return this._state.state;
+    return this._core.shown.state;
   }
   get channel() {
-    return this._state.channel;
+    return this._core.shown.channel;
+  }
+  /** Why it is closed for good; null while it is not, and after `close`. */
+  get error() {
+    return this._core.error;
   }
   /** After the last message that the application took; null before the first. */
   get cursor() {
-    return this._delivery.cursor ?? this._reception.cursor;
+    return this._core.delivery.cursor ?? this._core.reception.cursor;
   }
   /** Our client id; empty until the store has been read. */
   get client() {
-    return this._clientId;
+    return this._core.clientId;
   }
   /** The position of the log's last message, as the newest welcome told it; null before the first. */
   get head() {
-    return this._incoming.head;
+    return this._core.head;
   }
   get quality() {
-    return this._quality.current();
+    return this._core.quality.now();
   }
   /** Inputs that wait to be accepted. */
   get queued() {
-    return this._speaking.queued;
+    return this._core.speech.queue.length;
   }
   /** Those that are open, and the last ones that ended. */
   get runs() {
-    return this._delivery.runs;
+    return this._core.delivery.runs;
   }
   /** Open ones. */
   get asks() {
-    return this._delivery.asks;
+    return this._core.delivery.asks;
   }
   /** The run's text as far as the application took its messages. */
   text(run) {
-    return this._texts.runs.get(run)?.text.value() ?? "";
+    return this._core.texts.runs.get(run)?.text.value() ?? "";
   }
   thinking(run) {
-    return this._texts.runs.get(run)?.thinking.value() ?? "";
+    return this._core.texts.runs.get(run)?.thinking.value() ?? "";
   }
   // ---- to read -----------------------------------------------------------------------------------------------------
   /** Returns how to stop listening. */
   on(name, listener) {
-    const off = this._emitter.on(name, listener);
-    if (CONTENT_EVENTS.includes(name)) queueMicrotask(() => this._delivery.drain());
+    const off = this._core.emitter.on(name, listener);
+    if (CONTENT_EVENTS.includes(name)) queueMicrotask(() => this._core.delivery.drain());
     return off;
   }
   /** One loop at a time; a later one goes on where it was left. Throws `session.error` when it ends by one. */
   [Symbol.asyncIterator]() {
-    return this._delivery.loop();
+    return this._core.delivery.loop();
   }
   // ---- to speak ----------------------------------------------------------------------------------------------------
   /** To the agent. Resolves when it is durable, exactly once whatever happens to connections. Rejects with RelayError. */
   send(payload) {
-    return this._speaking.input(payload);
+    return this._core.speech.input(payload);
   }
   /** End the run: when this resolves, no more of its text comes. `seen`: what was on screen; default: what was taken. */
   interrupt(run, seen) {
-    const position = this._delivery.cursor;
-    const own = position && { seq: parseCursor(position).seq, at: this._texts.runs.get(run)?.text.length ?? 0 };
+    const { delivery, texts, speech } = this._core;
+    const own = delivery.cursor && { ...parseCursor(delivery.cursor), at: texts.runs.get(run)?.text.length ?? 0 };
     const told = seen ?? own;
-    const accepted = this._speaking.control("interrupt", told ? { run, seen: { ...told } } : { run });
-    accepted.then(
-      () => this._delivery.silence(run),
-      () => void 0
-    );
+    const accepted = speech.control("interrupt", told ? { run, seen: { seq: told.seq, at: told.at } } : { run });
+    accepted.then(() => delivery.silence(run), none);
     return accepted;
   }
   /** No text until `resume`; also on later connections. Nothing is lost. */
   pause() {
-    return this._speaking.control("pause", {});
+    return this._core.speech.control("pause", {});
   }
   resume() {
-    return this._speaking.control("resume", {});
+    return this._core.speech.control("resume", {});
   }
   /** End the run for everybody. */
   cancel(run, reason) {
-    return this._speaking.control("cancel", reason === void 0 ? { run } : { run, reason });
+    return this._core.speech.control("cancel", { run, reason });
   }
   /** `winner` says whether this was the first valid answer. */
   answer(ask2, value) {
-    return this._speaking.control("answer", { ask: ask2, value });
+    return this._core.speech.control("answer", { ask: ask2, value });
   }
   /** The connection may be dead without knowing: ask it now. Page events do this by themselves. */
   probe() {
-    this._conductor.probe();
+    this._core.conductor.probe();
   }
   /** A renderer says how far it is behind, in ms; 0 when it has caught up. */
   reportBehind(ms) {
-    this._quality.behind(ms, false);
+    this._core.quality.behind(ms);
   }
   /** Leaves nothing behind. Resolves when the place is kept. */
   async close() {
-    this._acks.flush();
-    this._finish(null);
-    await this._started;
-    await this._keeper.flush();
-  }
-  // ---- its life ----------------------------------------------------------------------------------------------------
-  async _start(options) {
-    const place = await takePlace(this._platform, this._keeper, this._settings.session, options);
-    if (this._isClosed) return place.release();
-    this._releaseLock = place.release;
-    this._clientId = place.client;
-    this._reception.place.cursor = place.cursor;
-    this._delivery.isFilling = place.cursor !== null;
-    this._speaking.saved = place.inputs;
-    this._conductor.run().catch((error) => {
-      this._finish(new RelayError("internal", error instanceof Error ? error.message : "internal error"));
-    });
-  }
-  _finish(error) {
-    if (this._isClosed) return;
-    this._isClosed = true;
-    this.error = error;
-    this._conductor.close();
-    this._page.stop();
-    this._acks.stop();
-    this._reception.stop();
-    this._speaking.close(error);
-    this._releaseLock();
-    const { url } = this._state;
-    this._onState({ state: "closed", channel: null, cause: error?.message ?? "closed", retryIn: null, url });
-    this._delivery.end(error);
-    void this._keeper.flush();
-  }
-  _onState(event) {
-    this._state = event;
-    this._emitter.emit("state", event);
+    this._core.acks.flush();
+    this._core.finish(null);
+    await this._core.started;
+    await this._core.keeper.flush();
   }
 };
 function connect(options) {
