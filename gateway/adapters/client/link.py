@@ -23,11 +23,16 @@ class Link:
     """Used by one reader at a time. `receive` ends with an Ending; after it only `close` may be called."""
 
     def __init__(
-        self, ws: aiohttp.ClientWebSocketResponse, settings: ReaderSettings, clock: Callable[[], float]
+        self,
+        ws: aiohttp.ClientWebSocketResponse,
+        settings: ReaderSettings,
+        clock: Callable[[], float],
+        on_media: Callable[[bytes], None] = lambda _frame: None,
     ) -> None:
         self._ws = ws
         self._settings = settings
         self._clock = clock
+        self._on_media = on_media
         self.opened_at = self._heard_at = clock()
         self.is_streaming = False
         """A run is open: silence is suspicious sooner."""
@@ -91,8 +96,11 @@ class Link:
         if message.type is aiohttp.WSMsgType.PING:
             await self._ws.pong(message.data)
             return None
+        if message.type is aiohttp.WSMsgType.BINARY:
+            self._on_media(message.data)
+            return None
         if message.type is not aiohttp.WSMsgType.TEXT:
-            return None  # media and pongs: nothing that this reader asked for
+            return None
         frame = decode_frame(message.data)
         if frame.is_control and frame.kind == "pong":
             if self._asked_at is not None:

@@ -61,6 +61,7 @@ class SessionReader:
         rng: random.Random | None = None,
         clock: Callable[[], float] = time.monotonic,
         on_status: Callable[[ReaderStatus], None] = lambda _status: None,
+        on_media: Callable[[bytes], None] = lambda _frame: None,
     ) -> None:
         if not urls:
             raise ValueError("a reader needs the URL of at least one gateway")
@@ -75,6 +76,7 @@ class SessionReader:
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self._backoff = Backoff(settings.backoff, self._rng)
         self._on_status = on_status
+        self._on_media = on_media
         self._place = Place(start.cursor)
         self._turn = 0
         self._slot = _Slot()
@@ -188,7 +190,7 @@ class SessionReader:
             return ending_of_status(exc.status, message, retry_after_seconds(exc.headers))
         except (aiohttp.ClientError, OSError, TimeoutError) as exc:
             return Ending(None, str(exc) or f"no answer within {self._settings.connect_seconds:g} s")
-        link = Link(ws, self._settings, self._clock)
+        link = Link(ws, self._settings, self._clock, self._on_media)
         link.is_streaming = self._is_streaming
         return link
 
@@ -205,6 +207,8 @@ class SessionReader:
 
     def _query(self) -> dict[str, str]:
         query = {"client": self._identity.client, "ack": "1"}
+        if self._identity.capabilities:
+            query["caps"] = self._identity.capabilities
         if self._place.cursor is not None:
             query["cursor"] = str(self._place.cursor)
         elif self._start.seq is not None:

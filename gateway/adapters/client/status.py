@@ -54,6 +54,8 @@ class ReaderIdentity:
     client: str = field(default_factory=lambda: f"reader-{token_hex(8)}")
     token: str | None = field(default=None, repr=False)
     new_token: NewToken | None = field(default=None, repr=False)
+    capabilities: str = ""
+    """Media that it takes, as `audio,video`; frames of it go to `on_media` of its reader."""
 
 
 __all__ = ["LIVE", "NewToken", "ReaderIdentity", "ReaderState", "ReaderStatus", "Start"]

@@ -74,7 +74,9 @@ class Crowd:
     async def start(cls, urls: Sequence[str], size: int) -> "Crowd":
         """Its clients connect at once. `size` is rounded up to whole sessions. Raises OperatorError."""
         if not cls.is_there_to_start():
-            raise OperatorError(f"the simulated clients are not installed; {_MODULE} comes with the sources and the wheel")
+            raise OperatorError(
+                f"the simulated clients are not installed; {_MODULE} comes with the sources and the wheel"
+            )
         prefix = f"crowd-{token_hex(3)}"
         clients = min(size, CLIENTS_PER_SESSION)
         sessions = -(-size // clients)
@@ -178,7 +180,7 @@ async def until_crowd(crowd: Crowd, is_so: Look, seconds: float, since: float = 
     """The standing that first is so; None when none was in time."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            while not is_so(standing := await crowd.standing(since)):
+            while not is_so(standing := await crowd.standing(since)):  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.1)
             return standing
     return None

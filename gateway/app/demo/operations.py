@@ -19,7 +19,7 @@ _SETTLE_SECONDS: Final = 10.0
 class Operations:
     """One at a time: what is asked meanwhile is refused, with False.
 
-    `terminate` sends SIGTERM; `places` says behind which gateway each client reads; `watch` keeps a new one's place filled.
+    `terminate` sends SIGTERM; `places` says behind which gateway each client reads; `watch` keeps a new one's place.
     """
 
     def __init__(

@@ -10,6 +10,7 @@ from gateway.adapters.client.frames import Frame
 from gateway.adapters.client.reader import ReaderIdentity, ReaderState, SessionReader, Start
 from gateway.adapters.client.settings import BackoffSettings, ReaderSettings
 from gateway.adapters.client.texts import Ended, RunTexts, Shown
+from gateway.app.demo.media import MediaCounts
 from gateway.app.demo.tally import ReaderResult, Source
 
 _KEPT_PIECES = 2_000
@@ -34,8 +35,14 @@ class DemoReader:
 
     def __init__(self, name: str, urls: Sequence[str], session: str, source: Source) -> None:
         self.name = name
+        self.media = MediaCounts()
         self.reader = SessionReader(
-            urls, session, ReaderIdentity(client=name), Start(from_start=True), settings=_PATIENCE
+            urls,
+            session,
+            ReaderIdentity(client=name, capabilities="audio,video"),
+            Start(from_start=True),
+            settings=_PATIENCE,
+            on_media=self.media.take,
         )
         self.result = ReaderResult(self.reader.tally)
         self.pieces: deque[Piece] = deque(maxlen=_KEPT_PIECES)
@@ -68,6 +75,7 @@ class DemoReader:
             "seq": self.result.seq,
             "cursor": None if cursor is None else str(cursor),
             "paused": self.is_paused,
+            "media": self.media.fields(),
         }
 
     def length(self, run: str) -> int:
@@ -121,6 +129,9 @@ class DemoReader:
                 self.echoes += payload["client"] != self.name
                 if payload["client"] != self.name:
                     self._show({"kind": "echo", "client": payload["client"], "text": payload["payload"].get("text")})
+                return
+            case "media_dropped":
+                self.media.dropped(payload)
                 return
             case "run_start":
                 self.open_run = frame.run

@@ -16,11 +16,14 @@ from gateway.adapters.client.endings import SessionEnded
 from gateway.adapters.client.run_reports import RunReports
 from gateway.adapters.embedded import EmbeddedServer
 from gateway.app.demo.agent import DemoAgent
+from gateway.app.demo.cluster import DemoCluster
 from gateway.app.demo.folder import DemoFolder
 from gateway.app.demo.gateways import GatewayProcess, Gateways
 from gateway.app.demo.line import NETWORKS, Line
+from gateway.app.demo.media import DemoMedia
 from gateway.app.demo.readers import DemoReader
 from gateway.app.demo.relay import Relay
+from gateway.app.demo.routes import DemoRoutes
 from gateway.app.demo.streams import RecordedStream
 from gateway.app.demo.tally import Source, tally
 from gateway.core.tasks import TaskOwner
@@ -49,6 +52,8 @@ class Stage:
         self.redis_relay = Relay(self._redis_target)
         self.gateways: Gateways
         self.relay: Relay
+        self.cluster: DemoCluster
+        self.media: DemoMedia
         self.agent: DemoAgent
         self.source = Source()
         self.readers: list[DemoReader] = []
@@ -64,13 +69,29 @@ class Stage:
         self._server = EmbeddedServer.start(self._folder.path / "data")
         await self.redis_relay.start()
         redis_url = f"redis://127.0.0.1:{self.redis_relay.port}/0"
-        self.gateways = Gateways(redis_url, GATEWAYS, self._folder.path / "gateways.log", page_origins)
+        routes = DemoRoutes(
+            self._folder.path / "routes.yaml", self.session, lambda: self.gateways.admin_urls, self.note
+        )  # fmt: skip
+        routes.write()
+        log_path = self._folder.path / "gateways.log"
+        self.gateways = Gateways(redis_url, GATEWAYS, log_path, page_origins, routes.path)
         await self.gateways.start()
         self.relay = Relay(self.gateways.targets)
         await self.relay.start()
         url = f"http://127.0.0.1:{self.relay.port}"
-        for member in self.gateways.members:
-            self._owner.start(f"watch-{member.name}", self.gateways.watch(member))
+        self.cluster = DemoCluster(
+            self.gateways,
+            self._owner,
+            routes=routes,
+            relay_url=url,
+            terminate=self.terminate,
+            kill=self.kill,
+            places=self.places,
+            note=self.note,
+        )
+        self.cluster.start()
+        self.media = DemoMedia(url, self.session)
+        self._owner.start("media", self.media.play())
         self.readers = [
             DemoReader(f"reader-{number + 1}", [url], self.session, self.source) for number in range(READERS)
         ]
@@ -83,6 +104,8 @@ class Stage:
 
     async def close(self) -> None:
         """Ends processes and tasks, and removes the folder; whatever happened before."""
+        if hasattr(self, "cluster"):
+            await self.cluster.close()
         if hasattr(self, "gateways"):
             await self.gateways.stop()
         await self._owner.stop(_STOP_SECONDS)
@@ -193,6 +216,12 @@ class Stage:
         names = {member.port: member.name for member in self.gateways.members}
         found = self.relay.targets_by_client().items()
         return {client: names.get(port, "") for client, (_, port) in found if client not in own}
+
+    def places(self) -> dict[str, str]:
+        """The gateway behind each reader and browser; empty: none now."""
+        names = {member.gateway: member.name for member in self.gateways.members}
+        at = {reader.name: names.get(reader.status()["gateway"] or "", "") for reader in self.readers}
+        return at | self.browsers()
 
     def busiest(self) -> GatewayProcess:
         """The gateway with most readers among those that are up; any that is up when none has one."""
