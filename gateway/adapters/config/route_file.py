@@ -11,6 +11,8 @@ from gateway.domain.routing.reading import Located, Problem, read_tables
 
 MAX_BYTES: Final = 256 * 1024
 _MAX_DEPTH: Final = 8
+_MAX_INTEGER_BITS: Final = 64
+"""Larger ones are no figures of a table, and neither floats nor texts can be made of all of them."""
 _MAX_NODES: Final = 20_000
 """An alias makes a node count again: a small file must not grow to millions of values."""
 
@@ -47,16 +49,20 @@ def parse_routes(data: bytes, name: str) -> RouteFile:
     if len(data) > MAX_BYTES:
         raise BadRoutes(name, [Problem(1, f"is larger than {MAX_BYTES} bytes")])
     problems: list[Problem] = []
+    text = ""
     try:
         text = data.decode()
         loader = yaml.SafeLoader(text)
         try:
-            root = loader.get_single_node()
+            root = _read_root(loader)
             located = None if root is None else _Locating(loader, problems).locate(root, root.start_mark.line + 1, 1)
         finally:
             loader.dispose()
     except UnicodeDecodeError:
         raise BadRoutes(name, [Problem(1, "is not UTF-8")]) from None
+    except yaml.reader.ReaderError as exc:
+        line = text.count("\n", 0, exc.position) + 1
+        raise BadRoutes(name, [Problem(line, f"not valid YAML: {exc.reason}")]) from None
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
         line = mark.line + 1 if mark else 1
@@ -71,6 +77,16 @@ def parse_routes(data: bytes, name: str) -> RouteFile:
     if isinstance(found, RouteFile) and not problems:
         return found
     raise BadRoutes(name, sorted(problems + ([] if isinstance(found, RouteFile) else found)))
+
+
+def _read_root(loader: yaml.SafeLoader) -> yaml.Node | None:
+    """Raises YAMLError for everything that is wrong."""
+    try:
+        root: yaml.Node | None = loader.get_single_node()
+    except (ValueError, OverflowError):
+        # What PyYAML lets through of an escape beyond Unicode, "\\UFFFFFFFF".
+        raise yaml.MarkedYAMLError(problem="no such character", problem_mark=loader.get_mark()) from None
+    return root
 
 
 class _Locating:
@@ -98,6 +114,9 @@ class _Locating:
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
             # What YAML's own types raise for `!!int ""` or a thirteenth month.
             self._problems.append(Problem(line, "has a value that is not what its tag or form says"))
+            return None
+        if isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
+            self._problems.append(Problem(line, "has an integer that is too large"))
             return None
         return Located(value if isinstance(value, str | int | float | None) else str(node.value), line)
 

@@ -26,8 +26,10 @@ class RouteFileWatch:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._taken: _Signature | None = None
-        """What was told last; None: the file was not there."""
+        """What was told last; None: the file was not there, or could not be read."""
         self._seen: _Signature | None = None
+        self._unread: _Signature | None = None
+        """What was told to be unreadable; it is tried on, for rights that come later change no signature."""
         self._is_changing = False
         self._data = b""
 
@@ -49,11 +51,11 @@ class RouteFileWatch:
             return None
         try:
             data = read_bounded(self._path) if signature is not None else b""
-        except OSError:
-            return None  # gone between the two
+        except OSError as exc:
+            return None if self._signature() != signature else self._refused_unread(signature, exc)
         if self._signature() != signature:
             return None
-        self._taken, self._is_changing = signature, False
+        self._taken, self._unread, self._is_changing = signature, None, False
         if signature is None:
             self._data = b""
             return RoutesRefused((f"{self._path}: is not there",))
@@ -65,11 +67,17 @@ class RouteFileWatch:
         except BadRoutes as exc:
             return RoutesRefused(exc.details)
 
+    def _refused_unread(self, signature: _Signature | None, error: OSError) -> RoutesRefused | None:
+        if signature == self._unread:
+            return None
+        self._unread, self._taken, self._data = signature, None, b""
+        return RoutesRefused((f"{self._path}: cannot be read: {error.strerror or type(error).__name__}",))
+
     def _signature(self) -> _Signature | None:
         try:
             target = self._path.resolve(strict=True)
             state = target.stat()
-        except OSError:
+        except (OSError, RuntimeError):  # until Python 3.13 a loop of links is a RuntimeError
             return None
         return _Signature(str(target), state.st_ino, state.st_mtime_ns, state.st_size)
 

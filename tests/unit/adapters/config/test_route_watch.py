@@ -115,6 +115,26 @@ def test_a_file_that_goes_is_told_and_so_is_its_return(watch: RouteFileWatch, pa
     assert [None, "one"] == back
 
 
+def test_what_cannot_be_read_is_told_once_and_tried_on(watch: RouteFileWatch, path: Path) -> None:
+    """A directory in its place stands for a file without rights: the table before would stay, and nobody knew."""
+    aside = path.rename(path.with_suffix(".aside"))
+    path.mkdir()
+    told = [watch.look() for _ in range(3)]
+    path.rmdir()
+    aside.rename(path)
+    back = [name_of(watch.look()) for _ in range(3)]
+
+    assert [None, RoutesRefused((f"{path}: cannot be read: Is a directory",)), None] == told
+    assert [None, "one", None] == back
+
+
+def test_a_loop_of_links_is_a_file_that_is_not_there(watch: RouteFileWatch, path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.name)
+
+    assert [None, RoutesRefused((f"{path}: is not there",))] == [watch.look() for _ in range(2)]
+
+
 def test_a_gateway_does_not_begin_with_a_wrong_table_or_none(tmp_path: Path) -> None:
     (tmp_path / "wrong.yaml").write_text("routes: 5")
 
