@@ -174,7 +174,7 @@ class Connection(Standing):
     def fall_behind(self) -> None:
         """What comes from now on reaches it by the log."""
         self.state = next_state(self.state, Step.FELL_BEHIND)
-        self.is_live = False
+        self.is_live, self.held = False, None
         self.shared.resumer.catch_up(self)
 
     def read_anew(self) -> None:

@@ -28,7 +28,7 @@ _TOO_MUCH: Final = (Dropped.KEY, Dropped.AUDIO, Dropped.STALE)
 
 
 class MediaMemory:
-    """What waits in all lanes of a gateway."""
+    """What waits in all lanes of a gateway; above its bound only a window each for those to whom it goes at once."""
 
     __slots__ = ("max_bytes", "used_bytes")
 
@@ -89,7 +89,7 @@ class MediaLane:
             self._queue.refuse(head, Dropped.CLOSED)
         elif not takes_extras(self._connection):
             self._queue.refuse(head, Dropped.PACED)
-        elif self._memory.used_bytes + len(data) > self._memory.max_bytes:
+        elif self._memory.used_bytes + len(data) > self._memory.max_bytes and not self._goes_at_once(len(data)):
             self._queue.refuse(head, Dropped.MEMORY)
         elif self._pressure.is_audio_only and head.type is MediaType.VIDEO and not head.is_end:
             self._queue.refuse(head, Dropped.AUDIO_ONLY)
@@ -157,6 +157,14 @@ class MediaLane:
             unasked = connection.media_bytes - self._pinged_bytes
             if self._pinged_bytes == self._acked_bytes or unasked >= window // _PINGS_A_WINDOW:
                 self._ask(link)
+
+    def _goes_at_once(self, size_bytes: int) -> bool:
+        """Memory is full of what slow connections wait for: the others go on."""
+        connection = self._connection
+        ahead_bytes = self.waiting_bytes + connection.media_bytes - self._acked_bytes
+        if not connection.is_current or (ahead_bytes and ahead_bytes + size_bytes > self._window_bytes):
+            return False
+        return connection.link is not None and connection.link.is_clear()
 
     def _ask(self, link: Link) -> None:
         """Whether all of it has arrived."""

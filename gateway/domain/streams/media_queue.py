@@ -15,6 +15,8 @@ MAX_TRACKS: Final = 64
 """Whose key frames are remembered; a forgotten one begins anew at its next."""
 MAX_FRAMES: Final = 1_024
 """Of one queue, however small they are."""
+END_SECONDS: Final = 30.0
+"""The last frame of a stream may wait for so long. Not for ever: who takes nothing would keep its memory from all."""
 _DROPPABLE, _DELTA, _KEY, _AUDIO, _END = range(5)
 
 
@@ -121,7 +123,8 @@ class MediaQueue:
         """The oldest frame that is still of use; those before it are dropped."""
         while (rank := self._oldest()) is not None:
             frame = self._by_rank[rank][0]
-            if now - frame.at > policy.max_age_seconds and not frame.head.flags & MediaFlag.END:
+            patience_seconds = max(END_SECONDS, policy.max_age_seconds) if rank == _END else policy.max_age_seconds
+            if now - frame.at > patience_seconds:
                 self._drop(rank, Dropped.STALE)
             elif frame.needs_others and self._is_broken(frame):
                 self._drop(rank, Dropped.DELTA)
@@ -205,4 +208,4 @@ def _rank(head: MediaHead, policy: MediaPolicy) -> int:
     return _KEY if head.flags & MediaFlag.KEY else _DELTA
 
 
-__all__ = ["MAX_FRAMES", "MAX_TRACKS", "Dropped", "MediaPolicy", "MediaQueue", "Waiting"]
+__all__ = ["END_SECONDS", "MAX_FRAMES", "MAX_TRACKS", "Dropped", "MediaPolicy", "MediaQueue", "Waiting"]

@@ -248,6 +248,21 @@ async def test_a_client_that_acknowledges_nothing_falls_behind_at_its_window() -
         await settle()
 
 
+async def test_who_has_fallen_behind_holds_nothing() -> None:
+    """The log has it: on a bad network all connections would each hold the bound of it, while none takes anything."""
+    async with stage() as it:
+        coalescer, connection, _ = await slowed(it, is_acking=True)
+        while connection.state is State.COALESCING:
+            it.append("x" * 8_000)
+            await turn(coalescer)
+        it.append("x" * 8_000)
+        held = connection.held
+        connection.begin_close(CloseCode.NORMAL, "moved")
+        await settle()
+
+        assert held is None
+
+
 async def test_who_has_left_is_forgotten() -> None:
     async with stage() as it:
         coalescer, connection, link = await slowed(it)

@@ -262,6 +262,40 @@ async def test_the_memory_of_all_lanes_is_bounded(flags: int) -> None:
         assert it.measures.media_dropped["memory"] > 0
 
 
+@pytest.mark.parametrize("flags", [0, MediaFlag.END])
+async def test_who_takes_its_media_at_once_gets_it_while_the_slow_fill_all_memory(flags: int) -> None:
+    """A few that take nothing would end the media of all sessions of the gateway."""
+    async with stage() as it:
+        media = MediaStage(it, memory_bytes=KIB * KIB, queue_bytes=256 * KIB, window_bytes=64 * KIB)
+        for number in range(5):
+            (await media.connect(f"slow{number}"))[1].stall()
+        media.deliver(*(encoded(AUDIO, number, flags, size=40_000) for number in range(10)))
+        connection, link = await media.connect("well")
+        for number in range(50):
+            media.deliver(encoded(AUDIO, number, flags, size=40_000))
+            await settle()
+            answer_pings(connection, link, media.desk)
+        used_bytes = media.desk.waiting_bytes
+
+        assert sequences(link) == list(range(50))
+        assert used_bytes > KIB * KIB - 41_000, "memory was full all the time"
+
+
+async def test_who_does_not_answer_for_its_media_gets_none_beyond_its_window_while_memory_is_full() -> None:
+    """Memory is bounded by a window for each connection."""
+    async with stage() as it:
+        media = MediaStage(it, memory_bytes=KIB * KIB, queue_bytes=700 * KIB, window_bytes=64 * KIB)
+        for number in range(2):
+            (await media.connect(f"slow{number}"))[1].stall()
+        media.deliver(*(encoded(AUDIO, number, 0, size=40_000) for number in range(20)))
+        connection, link = await media.connect("silent")
+        for number in range(20):
+            media.deliver(encoded(AUDIO, number, 0, size=40_000))
+            await settle()
+
+        assert (len(link.media), lane_of(connection).waiting_bytes) == (1, 0)
+
+
 async def test_text_that_is_queued_goes_first() -> None:
     """Whoever looks at the lane in between."""
     async with stage() as it:

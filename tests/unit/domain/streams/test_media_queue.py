@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.streams.media_queue import MAX_FRAMES, MAX_TRACKS, Dropped, MediaPolicy, MediaQueue
+from gateway.domain.streams.media_queue import END_SECONDS, MAX_FRAMES, MAX_TRACKS, Dropped, MediaPolicy, MediaQueue
 from gateway.domain.wire.media import MediaFlag, MediaHead, MediaType
 
 A, V = MediaType.AUDIO, MediaType.VIDEO
@@ -108,9 +108,12 @@ def test_what_is_old_is_dropped(age: float, left: list[str]) -> None:
     assert reasons(queue) == ({"stale": 2} if not left else {})
 
 
-def test_the_end_of_a_stream_is_never_too_old() -> None:
-    """Or its reader would wait for more."""
-    assert taken(filled(5, [KEY, LAST]), now=9) == ["end"]
+@pytest.mark.parametrize(
+    ("age", "left"), [(9.0, ["end"]), (END_SECONDS - 1, ["end"]), (END_SECONDS, ["end"]), (END_SECONDS + 1, [])]
+)
+def test_the_end_of_a_stream_outlives_its_other_frames_but_not_for_ever(age: float, left: list[str]) -> None:
+    """Or its reader would wait for more; but who takes nothing at all would keep the memory of everybody."""
+    assert taken(filled(5, [KEY, LAST]), now=age) == left
 
 
 def test_audio_only_drops_all_video_but_ends() -> None:
