@@ -56,7 +56,7 @@ class TenantHeld:
 class SessionHeld:
     """The rates of one session. Messages that others appended are seen by the head of its log, and charged as well."""
 
-    __slots__ = ("_base", "_clock", "_foreign", "_head", "_line", "_own", "_turns", "appends", "bytes")
+    __slots__ = ("_answered", "_base", "_clock", "_foreign", "_head", "_line", "_own", "_turns", "appends", "bytes")
 
     def __init__(self, limits: Limits, burst_seconds: float, clock: Clock) -> None:
         now = clock()
@@ -65,7 +65,7 @@ class SessionHeld:
         self.appends = _own(limits.session_appends_per_second, burst_seconds, now)
         self.bytes = _own(limits.session_bytes_per_second, burst_seconds, now)
         self._line = _NO_LINE
-        self._base = self._head = self._own = self._foreign = 0
+        self._base = self._head = self._own = self._answered = self._foreign = 0
 
     def charge(self, count: int, size_bytes: int, now: float) -> None:
         self._own += count
@@ -89,8 +89,11 @@ class SessionHeld:
 
     def saw(self, appended: Appended, now: float) -> None:
         """The log's head has grown by what was charged here, and by what came in through other gateways."""
+        self._answered += len(appended.results)
         if appended.line != self._line:
-            self._line, self._base, self._head, self._own, self._foreign = appended.line, appended.head, 0, 0, 0
+            # What is charged and still on its way will raise this head; it is not somebody else's.
+            self._own, self._answered = max(0, self._own - self._answered), 0
+            self._line, self._base, self._head, self._foreign = appended.line, appended.head, 0, 0
             return
         self._head = max(self._head, appended.head)
         foreign = self._head - self._base - self._own

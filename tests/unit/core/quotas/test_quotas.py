@@ -11,7 +11,7 @@ from gateway.domain.quotas import TenantUse
 from gateway.domain.wire.cursor import Line
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import SessionId, SessionRef, Tenant
-from gateway.ports import Appended
+from gateway.ports import Appended, ItemResult
 from gateway.settings import QuotaSettings
 
 REF = SessionRef(Tenant("acme"), SessionId("s"))
@@ -57,7 +57,8 @@ def ref_of(tenant: str, session: str = "s") -> SessionRef:
 
 
 def appended(head: int, line: bytes = b"e.f") -> Appended:
-    return Appended((), Line(line), head, False, ())
+    """The answer to one message."""
+    return Appended((ItemResult(head, duplicate=False),), Line(line), head, False, ())
 
 
 def test_without_settings_there_are_none() -> None:
@@ -160,6 +161,22 @@ def test_own_messages_are_not_counted_twice() -> None:
         quotas.saw(REF, appended(head))
 
     assert granted(quotas) == 6
+
+
+@pytest.mark.parametrize("line", [b"e.f", b"e.g"])
+def test_what_is_on_its_way_when_a_line_begins_is_not_counted_twice(line: bytes) -> None:
+    """A producer that begins with many at once had used up its burst twice, and a fork did it again."""
+    quotas = make(session_appends_per_second=10)
+    quotas.check_append(REF, 1, 10)
+    if line != b"e.f":
+        quotas.saw(REF, appended(1))
+        quotas.check_append(REF, 1, 10)
+    for _ in range(3):
+        quotas.check_append(REF, 1, 10)
+    for head in (11, 12, 13, 14):
+        quotas.saw(REF, appended(head, line))
+
+    assert granted(quotas) == (6 if line == b"e.f" else 5)
 
 
 def test_another_line_of_the_log_begins_anew() -> None:
