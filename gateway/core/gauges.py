@@ -56,7 +56,7 @@ class Gauge:
         states: Counter[str] = Counter()
         channels: Counter[str] = Counter()
         qualities: Counter[str] = Counter()
-        unsent_bytes = unacked_bytes = behind_messages = 0
+        unsent_bytes = unacked_bytes = behind_messages = media_waiting_bytes = 0
         for connection in self.hub.connections:
             states[connection.state.value] += 1
             channels[connection.channel.value] += 1
@@ -64,6 +64,8 @@ class Gauge:
             unsent_bytes += connection.unsent_bytes
             unacked_bytes += connection.unacked_bytes
             behind_messages += _behind(connection)
+            if connection.media is not None:
+                media_waiting_bytes += connection.media.waiting_bytes
         inbox = self.inbox()
         quotas = self.ingest.quotas
         named = {} if quotas is None else dict(quotas.named_usage())
@@ -77,6 +79,7 @@ class Gauge:
             unsent_bytes=unsent_bytes,
             unacked_bytes=unacked_bytes,
             behind_messages=behind_messages,
+            media_waiting_bytes=media_waiting_bytes,
             ingest_lanes=len(self.ingest.lanes),
             open_ingests=0 if self.runs is None else len(self.runs.open),
             ingest_unsent_bytes=0 if self.runs is None else self.runs.unsent_bytes,

@@ -105,6 +105,8 @@ class Measures:
     replica_wait_seconds: Histogram = field(default_factory=lambda: Histogram(LATENCY_BOUNDS))
     redis_reconnects: int = 0
     redis_errors: Counter[str] = field(default_factory=Counter)
+    redis_ping_seconds: Histogram = field(default_factory=lambda: Histogram(LATENCY_BOUNDS))
+    """Health pings that were answered, pauses of our own included."""
     client_errors: Counter[str] = field(default_factory=Counter)
     """Error frames sent to clients by code."""
     missed_pongs: int = 0
@@ -194,6 +196,8 @@ class Gauges:
     """Connections by channel."""
     qualities: dict[str, int] = field(default_factory=dict)
     """Connections by quality."""
+    media_waiting_bytes: int = 0
+    """Of media, in the queues of all connections."""
     is_rtt_rising: bool = False
     rtt_ratio: float = 0.0
     """P99 of round trips lately by what it was before; 0: not known."""

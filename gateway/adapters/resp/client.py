@@ -181,10 +181,12 @@ class Client(Calls):
             await asyncio.wait((connection.ended,), timeout=interval)
             if connection.ended.done():
                 return connection.ended.result()
-            info = connection.ask(INFO, self._loop.time() + 2 * patience)
+            asked_at = self._loop.time()
+            info = connection.ask(INFO, asked_at + 2 * patience)
             if not await is_answered(connection, info, patience):
                 connection.abort("health ping was not answered")
                 return await connection.ended
+            self._measures.redis_ping_seconds.observe(self._loop.time() - asked_at)
             if info.exception() is not None:
                 continue
             server = parse_server(info.result())

@@ -111,6 +111,19 @@ def test_killed_connection_fails_what_is_in_flight_and_comes_back(run: Run, serv
     run(scenario())
 
 
+def test_each_answered_health_ping_is_measured(run: Run, server: Server) -> None:
+    """The latency of Redis on the dashboards comes from them."""
+
+    async def scenario() -> None:
+        async with probe(server.address) as it:
+            while not sum(it.measures.redis_ping_seconds.counts):
+                await asyncio.sleep(0.01)
+
+            assert 0 < it.measures.redis_ping_seconds.total < 10
+
+    run(scenario())
+
+
 def test_calls_wait_while_there_is_no_connection(run: Run, server: Server) -> None:
     async def scenario() -> None:
         async with probe(server.address, PATIENT) as it:

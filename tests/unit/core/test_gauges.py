@@ -29,6 +29,7 @@ def connection(
     sent: int = 10,
     age: float = 0,
     channel: Channel = Channel.WEBSOCKET,
+    media_bytes: int | None = None,
 ) -> Any:
     return Socket(
         id=ident,
@@ -42,6 +43,7 @@ def connection(
         unacked_bytes=7,
         opened_at=50 - age,
         quality=Quality(Thresholds()),
+        media=None if media_bytes is None else SimpleNamespace(waiting_bytes=media_bytes),
     )
 
 
@@ -57,7 +59,7 @@ def gauge(*connections: Any) -> Gauge:
 
 
 def test_gauges_count_what_is_there() -> None:
-    lagging = connection("a", State.LAGGING, sent=4)
+    lagging = connection("a", State.LAGGING, sent=4, media_bytes=400)
     other_line = connection("b", State.RECOVERING, line=b"e.older", sent=2)
 
     assert gauge(lagging, other_line, connection("c", channel=Channel.SSE)).read() == Gauges(
@@ -68,6 +70,7 @@ def test_gauges_count_what_is_there() -> None:
         unsent_bytes=300,
         unacked_bytes=21,
         behind_messages=6,
+        media_waiting_bytes=400,
         ingest_lanes=2,
         is_redis_up=True,
         is_subscribed=False,
