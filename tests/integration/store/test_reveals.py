@@ -27,7 +27,7 @@ from gateway.ports import (
 )
 from tests.integration.resp.servers import Server
 from tests.integration.store.held_stage import BOUND_SECONDS, HeldStage, Pair
-from tests.integration.store.stage import Ears, answered, data, delta
+from tests.integration.store.stage import Ears, answered, data, delta, run_start
 
 CLIENT, USER = ClientId("phone"), UserId("u")
 
@@ -177,6 +177,42 @@ async def test_nothing_more_is_written_while_replicas_are_missing(pair: Pair) ->
 
     assert not caught.value.outcome_unknown
     assert stage.admin.xlen(stage.key("log")) == 1
+
+
+@pytest.mark.parametrize("first_retained", [None, 4])
+async def test_a_snapshot_does_not_show_what_is_held_and_has_left_the_log(
+    pair: Pair, first_retained: int | None
+) -> None:
+    """Replicas may be away for longer than the log lives: the run's text has what nobody may see yet."""
+    stage = await pair.gateway()
+    await stage.put(run_start("r"), delta("r", "seen "), delta("other", "whole"))
+    pair.replica.freeze()
+    with pytest.raises(Unreplicated):
+        await stage.append(delta("r", "secret"), delta("r", " more"))
+    if first_retained is None:
+        stage.admin.delete(stage.key("log"))
+    else:
+        stage.admin.xtrim(stage.key("log"), minid=f"{first_retained + 1}-0", approximate=False)
+        stage.change_log(lost=first_retained)
+
+    held = await stage.runs.snapshot(stage.ref)
+    pair.replica.thaw()
+    await until_head(stage, 5)
+    shown = await stage.runs.snapshot(stage.ref)
+
+    assert held is not None
+    assert {brief.run: brief.text_until for brief in held.runs} == {"r": 0, "other": 5}
+    assert shown is not None
+    assert {brief.run: brief.text_until for brief in shown.runs}["r"] == (16 if first_retained is None else 11)
+
+
+async def until_head(stage: HeldStage, seq: int) -> None:
+    async with asyncio.timeout(BOUND_SECONDS):
+        while True:
+            [found] = answered(await stage.store.heads([stage.ref]))
+            if found.head == seq:
+                return
+            await asyncio.sleep(0.02)
 
 
 # ---- a gateway that dies in between --------------------------------------------------------------------------------

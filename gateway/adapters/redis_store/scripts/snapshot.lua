@@ -56,6 +56,20 @@ while tracks > 0 and position < head + held do -- the first retained frame may b
   position = tonumber(string.match(entries[#entries][1], '^%d+'))
 end
 
+-- Where held messages have left the log, nobody knows any more how much of a text was there before them: none is shown.
+if held > 0 then
+  local first = redis.call('XRANGE', LOG, '-', '+', 'COUNT', 1)[1]
+  if not first or tonumber(string.match(first[1], '^%d+')) > head + 1 then
+    for _, run in ipairs(runs) do
+      for _, track in ipairs({ 'text', 'thinking' }) do
+        if tonumber(run.state[track .. '_seq']) > head then
+          run.state[track] = '0'
+        end
+      end
+    end
+  end
+end
+
 local briefs = {}
 for i, run in ipairs(runs) do
   local state = run.state
