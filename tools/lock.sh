@@ -14,5 +14,7 @@ compile() {
 }
 
 compile run pyproject.toml --extra embedded --group build
+# What the container image holds: the same versions, without the embedded server and what only an editable install needs.
+compile image pyproject.toml --constraint requirements/run.txt
 compile dev pyproject.toml --all-extras --group build --group dev
 compile node --group node

@@ -1,0 +1,83 @@
+"""`python -m tools.image build [NAME:TAG]` and `python -m tools.image sbom`: the container image and its list of parts."""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from gateway import __version__
+from tools.image.sbom import bill_of_materials
+
+ROOT = Path(__file__).resolve().parents[2]
+REQUIREMENTS = ROOT / "requirements" / "image.txt"
+SITE = ROOT / "build" / "image" / "site"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.image", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    build = commands.add_parser("build", help="with docker where there is one, else with buildah")
+    build.add_argument("name", nargs="?", default=f"relayrouter:{__version__}")
+    build.add_argument("--engine", choices=("docker", "buildah"), default="docker" if shutil.which("docker") else "buildah")
+    build.add_argument("--base", help="a base that is on this machine; the libraries are then installed by this Python")
+    build.add_argument("--archive", type=Path, help="also write the image to this file (docker-archive)")
+    parts = commands.add_parser("sbom", help="CycloneDX, from requirements/image.txt")
+    parts.add_argument("file", nargs="?", type=Path, default=ROOT / "build" / "sbom.json")
+    arguments = parser.parse_args()
+    if arguments.command == "sbom":
+        return _write_sbom(arguments.file)
+    return _build(arguments.engine, arguments.name, arguments.base, arguments.archive)
+
+
+def _write_sbom(file: Path) -> int:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(bill_of_materials(REQUIREMENTS, __version__), indent=2) + "\n", encoding="utf-8")
+    print(file)
+    return 0
+
+
+def _build(engine: str, name: str, base: str | None, archive: Path | None) -> int:
+    shutil.rmtree(SITE, ignore_errors=True)
+    if base is not None:
+        _install_libraries()
+    arguments = ["--build-arg", f"VERSION={__version__}", "--build-arg", f"REVISION={_revision()}", "--tag", name]
+    arguments += ["--file", str(ROOT / "deploy" / "image" / "Dockerfile")]
+    arguments += [] if base is None else ["--build-arg", f"BASE={base}"]
+    if engine == "docker":
+        _run(["docker", "build", *arguments, str(ROOT)])
+    else:
+        pull = [] if base is None else ["--pull-never"]
+        # chroot: needs no rights that a container does not have.
+        _run(["buildah", "bud", "--isolation", "chroot", "--layers=false", *pull, *arguments, str(ROOT)])
+    if archive is not None:
+        _export(engine, name, archive)
+    return 0
+
+
+def _install_libraries() -> None:
+    """For a base without pip: with this interpreter, whose version must be that of the base."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]
+    _run([*pip, "--require-hashes", "--requirement", str(REQUIREMENTS), "--target", str(SITE)])
+
+
+def _export(engine: str, name: str, archive: Path) -> None:
+    archive.unlink(missing_ok=True)
+    if engine == "docker":
+        _run(["docker", "save", "--output", str(archive), name])
+    else:
+        _run(["buildah", "push", "--quiet", name, f"docker-archive:{archive}:{name}"])
+
+
+def _revision() -> str:
+    told = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S607
+    return told.stdout.strip() or "unknown"
+
+
+def _run(command: list[str]) -> None:
+    subprocess.run(command, check=True)  # noqa: S603
+
+
+if __name__ == "__main__":
+    sys.exit(main())
