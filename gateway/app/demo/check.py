@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -23,23 +24,40 @@ _MORE_SECONDS = 15.0
 """So much longer the stream goes on while fewer faults than needed have hit it."""
 _SETTLE_SECONDS = 20.0
 """How long publisher and readers may take to have everything once the faults are over."""
+_RETURN_SECONDS = 2.0
+_STORM_CLIENTS = 60
+_OPERATION_SECONDS = 12.0
+"""About as long an operation takes: none is begun with less time left."""
+_OPERATION_ENDS_SECONDS = 60.0
+"""Whatever it does; each of its own waits is shorter."""
 
 
 class Saboteur:
-    """Breaks something every few seconds while a run is open: a kill first, then each kind once a round."""
+    """Breaks something every few seconds while a run is open: a kill first, then each kind once a round.
 
-    def __init__(self, stage: Stage, rng: random.Random) -> None:
+    When all was broken once, it rolls and resizes the cluster and lets a storm come, as long as there is time.
+    """
+
+    def __init__(self, stage: Stage, seconds: float, rng: random.Random) -> None:
         self._stage = stage
         self._rng = rng
+        self._ends_at = time.monotonic() + seconds
+        self.is_operating = False
 
     async def run(self) -> None:
         kinds: list[Callable[[], Awaitable[None]]] = [self._drain, self._freeze, self._cut]
+        operations = [self._roll, self._resize, self._storm]
+        self._rng.shuffle(operations)
         await asyncio.sleep(_FIRST_FAULT_SECONDS)
         while True:
             for kind in (self._kill, *self._rng.sample(kinds, len(kinds))):
                 await until(self._is_worth_it)
                 await kind()
                 await asyncio.sleep(self._rng.uniform(*_BETWEEN_FAULTS_SECONDS))
+            while operations and time.monotonic() + _OPERATION_SECONDS < self._ends_at:
+                self.is_operating = True
+                await operations.pop()()
+                self.is_operating = False
 
     def _is_worth_it(self) -> bool:
         """A fault between two runs, or one that nobody sees, proves nothing."""
@@ -56,6 +74,19 @@ class Saboteur:
 
     async def _cut(self) -> None:
         await self._stage.cut_redis(_CUT_SECONDS)
+
+    async def _roll(self) -> None:
+        await self._stage.cluster.operations.roll()
+
+    async def _resize(self) -> None:
+        await self._stage.cluster.operations.scale_out()
+        await self._kill()  # so that the new one gets some of its readers
+        await asyncio.sleep(_RETURN_SECONDS)
+        await self._stage.cluster.operations.scale_in()
+
+    async def _storm(self) -> None:
+        await self._stage.cluster.storms.run(_STORM_CLIENTS)
+        await self._stage.cluster.storms.send_home()
 
 
 class Visitors:
@@ -93,12 +124,15 @@ class Visitors:
 async def sabotage(stage: Stage, owner: TaskOwner, seconds: float, rng: random.Random) -> dict[str, Any]:
     """Stream, talk and break for `seconds`, a little longer if need be; the tally when all is over."""
     playing = owner.start("play", stage.agent.play())
-    saboteur = owner.start("saboteur", Saboteur(stage, rng).run())
+    stage.media.switch(is_on=True)
+    saboteur = Saboteur(stage, seconds, rng)
+    breaking = owner.start("saboteur", saboteur.run())
     visitors = Visitors(stage, owner, rng)
     talking = owner.start("visitors", visitors.run())
     await asyncio.wait([playing], timeout=seconds)
     await until(lambda: len(stage.faults) >= FAULTS_NEEDED or playing.done(), _MORE_SECONDS)
-    saboteur.cancel()
+    await until(lambda: not saboteur.is_operating, _OPERATION_ENDS_SECONDS)
+    breaking.cancel()
     stage.finish()
     await until(playing.done, _SETTLE_SECONDS)
     is_silent, agent = False, stage.agent
@@ -111,7 +145,17 @@ async def sabotage(stage: Stage, owner: TaskOwner, seconds: float, rng: random.R
     if not is_silent:
         stage.note("the interrupt did not work, or text came after its acknowledgement")
         agent.said.interrupts = 0
-    return stage.tally(is_over=True)
+    return stage.tally(is_over=True) | operations_of(stage)
+
+
+def operations_of(stage: Stage) -> dict[str, Any]:
+    """What else was done while the texts were read."""
+    operations, storm = stage.cluster.operations, stage.cluster.storms.report
+    return {
+        "operations": [*operations.done, *([] if storm is None else [storm.words])],
+        "storms_lost": 0 if storm is None or storm.passed else 1 if storm.lost is None else storm.lost,
+        "media": min(reader.media.audio + reader.media.video for reader in stage.readers),
+    }
 
 
 def passes(result: dict[str, Any]) -> bool:
@@ -120,7 +164,8 @@ def passes(result: dict[str, Any]) -> bool:
     is_all_there = result["received"] == result["published"] > 0
     is_heard = min(result["inputs"], result["answers"], result["interrupts"]) > 0
     has_faults = len(result["faults"]) >= FAULTS_NEEDED
-    return is_clean and is_all_there and is_heard and has_faults and result["digests_equal"] is True
+    has_more = result["storms_lost"] == 0 and result["media"] > 0
+    return is_clean and is_all_there and is_heard and has_faults and has_more and result["digests_equal"] is True
 
 
 __all__ = ["FAULTS_NEEDED", "Saboteur", "Visitors", "passes", "sabotage"]

@@ -24,6 +24,7 @@ from gateway.domain.operator_error import OperatorError
 
 _MODULE: Final = "loadtest.crowd"
 CLIENTS_PER_SESSION: Final = 50
+"""At most."""
 _LINE_BYTES: Final = 1024**2
 _ANSWER_SECONDS: Final = 10.0
 _BETWEEN_WRITES_SECONDS: Final = 0.5
@@ -72,14 +73,14 @@ class Crowd:
 
     @classmethod
     async def start(cls, urls: Sequence[str], size: int) -> "Crowd":
-        """Its clients connect at once. `size` is rounded up to whole sessions. Raises OperatorError."""
+        """Its clients connect at once. `size` is rounded up to sessions of one size. Raises OperatorError."""
         if not cls.is_there_to_start():
             raise OperatorError(
                 f"the simulated clients are not installed; {_MODULE} comes with the sources and the wheel"
             )
         prefix = f"crowd-{token_hex(3)}"
-        clients = min(size, CLIENTS_PER_SESSION)
-        sessions = -(-size // clients)
+        sessions = -(-size // CLIENTS_PER_SESSION)
+        clients = -(-size // sessions)
         options = {"urls": ",".join(urls), "prefix": prefix, "sessions": sessions, "clients": clients}
         words = [part for name, value in options.items() for part in (f"--{name}", str(value))]
         pipe = asyncio.subprocess.PIPE

@@ -123,8 +123,8 @@ def _print(result: dict[str, Any], *, as_json: bool) -> None:
         print(json.dumps(result))
         return
     for name, value in result.items():
-        if name == "faults":
-            print(f"{name:14} {len(value)}", *(f"{'':14} {fault}" for fault in value), sep="\n")
+        if isinstance(value, list):
+            print(f"{name:14} {len(value)}", *(f"{'':14} {one}" for one in value), sep="\n")
         else:
             print(f"{name:14} {value}")
 

@@ -55,6 +55,15 @@ class StormReport:
         return asdict(self)
 
     @property
+    def words(self) -> str:
+        if self.lost is None:
+            return f"storm of {self.clients}: {self.phase}"
+        return (
+            f"storm of {self.clients}: {self.killed} killed, {self.returned} clients back after {self.seconds} s, "
+            f"lost {self.lost}"
+        )
+
+    @property
     def passed(self) -> bool:
         return self.lost == 0 and self.seconds is not None
 
@@ -207,16 +216,7 @@ class Storms:
         report.wrong = dict(Counter(told.wrong) + failures)
         report.lost = sum(report.wrong.values()) + max(0, expected - told.ended_runs)
         report.phase = "over"
-        self._note(
-            f"storm of {report.clients}: {report.killed} killed, {report.returned} clients back after "
-            f"{report.seconds:.1f} s, lost {report.lost}"
-        )
+        self._note(report.words)
 
 
-def storm_words(report: StormReport) -> str:
-    return (
-        f"storm of {report.clients}: all live {report.seconds} s after the kill of {report.killed}, lost {report.lost}"
-    )
-
-
-__all__ = ["CLIENTS", "StormReport", "Storms", "storm_words"]
+__all__ = ["CLIENTS", "StormReport", "Storms"]

@@ -11,6 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from gateway.adapters.client.requests import ReaderClosed, RequestRefused
+from gateway.app.demo.cluster_buttons import ClusterButtons
 from gateway.app.demo.gateways import GatewayProcess
 from gateway.app.demo.line import NETWORKS
 from gateway.app.demo.readers import DemoReader
@@ -40,6 +41,7 @@ class DemoPage:
         self._feeds: set[asyncio.Queue[str]] = set()
         self._history = {reader.name: deque[dict[str, Any]](maxlen=_KEPT_PIECES) for reader in stage.readers}
         self._told_events = 0
+        self._told_cluster: dict[str, Any] = {}
         self._runner: web.AppRunner | None = None
 
     async def start(self, host: str, port: int) -> int:
@@ -55,6 +57,7 @@ class DemoPage:
         app.router.add_post("/actions/agent/ask", self._ask)
         app.router.add_post("/actions/network/{client}", self._network)
         app.router.add_post("/actions/reader/{name}/{what}", self._reader)
+        ClusterButtons(self._stage.cluster, self._stage.media, self._owner).add_routes(app.router)
         app.router.add_get("/source/{run}", self._source)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
@@ -98,7 +101,14 @@ class DemoPage:
         events = [event for event in self._stage.events if event["at"] > self._told_events]
         if events:
             self._told_events = events[-1]["at"]
-        return self._state() | {"texts": texts, "events": events}
+        return self._state() | self._news_of_the_cluster() | {"texts": texts, "events": events}
+
+    def _news_of_the_cluster(self) -> dict[str, Any]:
+        """Large, and seldom another one: only what has changed."""
+        state = self._stage.cluster.state()
+        news = {name: value for name, value in state.items() if self._told_cluster.get(name, ...) != value}
+        self._told_cluster = state
+        return news
 
     def _state(self) -> dict[str, Any]:
         stage = self._stage
@@ -113,6 +123,7 @@ class DemoPage:
             "segment": stage.agent.segment.value,
             "figures": {name: stage.figures.get(name) for name in _FIGURES},
             "inbox": list(stage.agent.items),
+            "media": {"is_on": stage.media.is_on, "audio": stage.media.sent.audio, "video": stage.media.sent.video},
         }
 
     async def _feed(self, request: web.Request) -> web.StreamResponse:
@@ -123,7 +134,7 @@ class DemoPage:
         self._feeds.add(feed)  # before the first look is sent: what comes meanwhile follows it
         hello = {"session": self._stage.session, "relay_port": self._stage.relay.port}
         texts = {name: list(pieces) for name, pieces in self._history.items()}
-        first = self._state() | {"texts": texts, "events": self._stage.events}
+        first = self._state() | self._stage.cluster.state() | {"texts": texts, "events": self._stage.events}
         try:
             await response.write(f"event: hello\ndata: {json.dumps(hello)}\n\ndata: {json.dumps(first)}\n\n".encode())
             while feed in self._feeds:

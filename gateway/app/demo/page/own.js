@@ -1,4 +1,5 @@
 // The panel of this browser: a session of the JavaScript SDK, its texts by the SDK's render helper, its place in sessionStorage.
+import { Call } from "./call.js";
 import { connect, renderText, sessionStorageStore } from "./relayrouter.js";
 
 const RUNS_SHOWN = 14; // no more than the session keeps the texts of
@@ -73,6 +74,7 @@ export class OwnPanel {
     this.channel = root.querySelector("#channel");
     this.network = root.querySelector("#network");
     this.blocks = root.querySelector("#blocks");
+    this.call = new Call(root.querySelector(".call"));
     this.runs = new Map();
     this.isPaused = false;
     this.isSwitching = false;
@@ -91,14 +93,8 @@ export class OwnPanel {
   // ---- the session -------------------------------------------------------------------------------------------------
 
   open() {
-    const session = connect({
-      ...this.options,
-      from: "start",
-      channel: this.channel.value,
-      store: sessionStorageStore(),
-      rhythm: true,
-      timing: TIMING,
-    });
+    const options = { ...this.options, from: "start", channel: this.channel.value, store: sessionStorageStore(), rhythm: true, timing: TIMING };
+    const session = connect(this.call.join(options));
     this.session = session;
     let isContinued = null;
     session.on("state", (event) => {

@@ -1,5 +1,6 @@
 // The demo's page: shows what the demo process reports. The panel of this browser itself is own.js.
 import { OwnPanel } from "./own.js";
+import { showPanels } from "./panels.js";
 
 const byId = (id) => document.getElementById(id);
 const copyOf = (template) => byId(template).content.firstElementChild.cloneNode(true);
@@ -16,7 +17,7 @@ async function act(path, body) {
 function gatewayCard(name) {
   if (!gatewayCards.has(name)) {
     const card = copyOf("gateway-card");
-    tints.set(name, gatewayCards.size + 1);
+    tints.set(name, Number(name.split("-").at(-1)));
     card.style.setProperty("--tint", tintOf(name));
     card.querySelector("h3").textContent = name;
     for (const button of card.querySelectorAll("button")) {
@@ -51,7 +52,7 @@ function person(name, what, body) {
   act(`reader/${name}/${what}`, body);
 }
 
-function showClient(name, { gateway, rtt_ms, seq, cursor, state, paused }) {
+function showClient(name, { gateway, rtt_ms, seq, cursor, state, paused, media }) {
   const { card } = clientCard(name);
   const place = gateway ? gateway.replace(/-[0-9a-f]{16}$/, "") : state;
   const pill = card.querySelector(".gw");
@@ -59,6 +60,7 @@ function showClient(name, { gateway, rtt_ms, seq, cursor, state, paused }) {
   pill.style.setProperty("--tint", tintOf(place));
   card.querySelector(".rtt").textContent = rtt_ms == null ? "" : `RTT ${rtt_ms.toFixed(1)} ms`;
   card.querySelector(".seq").textContent = `seq ${seq}`;
+  card.querySelector(".media").textContent = media.audio + media.video === 0 ? "" : `media ${media.audio + media.video}, left out ${media.dropped_audio + media.dropped_video}`;
   card.querySelector(".cursor").textContent = cursor ?? "";
   card.classList.toggle("paused", Boolean(paused));
   card.querySelector('[data-do="pause"]').textContent = paused ? "resume" : "pause";
@@ -169,8 +171,14 @@ function showEvents(events) {
   while (list.childElementCount > 60) list.lastChild.remove();
 }
 
-function show(update) {
-  for (const gateway of update.gateways ?? []) {
+function showGateways(gateways) {
+  const names = new Set(gateways.map(({ name }) => name));
+  for (const [name, card] of gatewayCards) {
+    if (names.has(name)) continue;
+    card.remove();
+    gatewayCards.delete(name);
+  }
+  for (const gateway of gateways) {
     const card = gatewayCard(gateway.name);
     for (const button of card.querySelectorAll("button")) button.disabled = gateway.pid === null;
     card.querySelector(".pid").textContent = gateway.pid === null ? "" : `pid ${gateway.pid}`;
@@ -178,6 +186,12 @@ function show(update) {
     pill.textContent = gateway.state;
     pill.className = `pill state ${gateway.state}`;
   }
+}
+
+function show(update) {
+  if (update.gateways) showGateways(update.gateways);
+  showPanels(update);
+  if (update.media) own?.call.heard(update.media);
   for (const [name, client] of Object.entries(update.clients ?? {})) showClient(name, client);
   for (const [name, pieces] of Object.entries(update.texts ?? {})) for (const piece of pieces) showPiece(name, piece);
   if (update.tally) showTally(update.tally);
@@ -203,6 +217,7 @@ function showOwnGateway(gateway) {
 }
 
 for (const button of document.querySelectorAll("[data-action]")) button.onclick = () => act(button.dataset.action);
+byId("try-canary").onclick = () => act(`routes/canary/${byId("share").value}`);
 byId("segment").onchange = ({ target }) => act(`segment/${target.value}`).then(() => target.blur());
 
 // What an earlier feed showed comes again with the next one's first look; only this browser's own panel goes on.
