@@ -99,8 +99,13 @@ class ClusterClient:
         return self.start(_as_key(args[1]), None, (), args, repeats=True)
 
     def publish(self, channel: bytes, message: bytes) -> None:
-        """PUBLISH reaches all servers, whoever is told; the channel decides, so that its messages keep their order."""
+        """PUBLISH reaches all servers, whoever is told; the channel decides, so that its messages keep their order.
+
+        While that server is away another one is told: its trouble is that of its slots only, and media has no log.
+        """
         node = self._node_of(channel)[0]
+        if (node is None or not node.is_up) and not self._settings.shard_publish:
+            node = next((other for _, other in sorted(self._nodes.items()) if other.is_up), None)
         if node is not None:
             node.post(self._publish, channel, message)
 
@@ -214,7 +219,8 @@ class ClusterClient:
 
     def _sync(self) -> None:
         """Have exactly the primaries, and those that keys are on their way to."""
-        wanted = self._map.primaries | {spot for spot, _ in self._asked.values()}
+        now = self._loop.time()
+        wanted = self._map.primaries | {spot for spot, until in self._asked.values() if now < until}
         for spot in wanted:
             self._take(spot)
         for spot in self._nodes.keys() - wanted:

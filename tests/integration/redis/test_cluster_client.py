@@ -15,6 +15,7 @@ from gateway.app.findings import Finding, Level
 from gateway.domain.measures import Measures
 from gateway.ports import StoreUnavailable
 from gateway.settings.redis import RedisSettings
+from loadtest.processes import free_port
 from loadtest.stage import Stage
 from tests.integration.redis.cluster import Cluster, running_cluster
 from tests.integration.redis.test_faults_user import RULES
@@ -137,6 +138,24 @@ async def test_keys_that_are_apart_are_waited_for_until_the_deadline(cluster: Cl
         await cluster.migrate([(slot, slot)], target, source)
 
         assert found == 2
+
+
+async def test_what_is_published_arrives_while_the_server_of_its_channel_is_away(cluster: Cluster) -> None:
+    """A gateway's channel is in some slot; who answers for that one does not matter."""
+    async with client_of(cluster) as (client, cluster_map):
+        ears = cluster.primaries[0].client().pubsub()
+        ears.subscribe("channel")
+        ears.get_message(timeout=5)
+        nobody = ("127.0.0.1", free_port())
+
+        cluster_map._owners[slot_of(b"channel")] = nobody
+        client.publish(b"channel", b"nobody is known there")
+        client._take(nobody)
+        client.publish(b"channel", b"it does not answer")
+        heard = [await asyncio.to_thread(ears.get_message, timeout=5) for _ in range(2)]
+        ears.close()
+
+        assert [b"nobody is known there", b"it does not answer"] == [message["data"] for message in heard]
 
 
 async def test_a_user_with_few_rights_and_a_password_file_is_enough(cluster: Cluster, tmp_path: Path) -> None:
