@@ -65,6 +65,8 @@ class AdminSide:
             watch=gate_watch,
             route_sessions=routes.desk.sessions_by_version,
             is_route_file_bad=lambda: bool(routes.desk.problems),
+            is_kubernetes_away=lambda: cluster.pods is not None and cluster.pods.is_away,
+            endpoints=lambda: {} if cluster.pods is None else cluster.pods.watch.counts(),
         )
         self._figures = gauge.read
         self._measures = measures

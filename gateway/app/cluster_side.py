@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 
+from gateway.app.pod_side import PodSide, pod_side
 from gateway.app.redis_side import RedisSide
 from gateway.core.drainer import Drainer
 from gateway.core.hub import Hub
@@ -36,8 +37,9 @@ class ClusterSide:
         rng: random.Random,
         describe: Callable[[], GatewayRecord],
         on_forgotten: Callable[[], None],
+        on_terminating: Callable[[], None],
     ) -> None:
-        """`on_forgotten`: Redis knows this gateway no more."""
+        """`on_forgotten`: Redis knows this gateway no more. `on_terminating`: its pod is being deleted."""
         directory = kept.directory
         self._members = Members(directory, settings.members, describe, clock=clock, on_forgotten=on_forgotten)
         self.drainer = Drainer(
@@ -62,10 +64,22 @@ class ClusterSide:
             clock=clock,
             rng=rng,
         )
+        self.pods: PodSide | None = pod_side(
+            hub, runs, self.drainer, measures, settings.cluster, clock=clock, rng=rng, on_terminating=on_terminating
+        )
+        if self.pods is not None:
+            peers.reachable = self.pods.watch.among
 
     def start(self, owner: TaskOwner) -> None:
         owner.forever("members", self._members.run())
         owner.forever("rebalancer", self._rebalancer.run())
+        if self.pods is not None:
+            self.pods.start(owner)
+
+    async def close(self) -> None:
+        """After everything that runs for ever has ended."""
+        if self.pods is not None:
+            await self.pods.close()
 
 
 __all__ = ["ClusterSide"]

@@ -54,8 +54,16 @@ OVERTAKING_SECONDS = 0.03
 class Gateway:
     """One gateway: `start`, then serve; `drain`, then `stop`."""
 
-    def __init__(self, settings: Settings, on_incident: Callable[[str], None]) -> None:
-        """Made inside a running loop. Raises OperatorError when keys cannot be read."""
+    def __init__(
+        self,
+        settings: Settings,
+        on_incident: Callable[[str], None],
+        on_terminating: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Made inside a running loop. Raises OperatorError when keys cannot be read.
+
+        `on_terminating`: the pod that this runs in is being deleted, SIGTERM comes sooner or later.
+        """
         rng = random.Random()  # noqa: S311  jitter and connection ids; secrets come from `secrets`
         clock = time.monotonic
         self.id = new_gateway_id(settings.server.gateway_name)
@@ -171,6 +179,7 @@ class Gateway:
             rng=rng,
             describe=lambda: self._vitals.describe(),  # noqa: PLW0108  made later
             on_forgotten=self._watch.renewals.hurry,
+            on_terminating=on_terminating,
         )
         self.drainer = self._cluster.drainer
         self._routes.degrade(self._clients.desk, self._watch.qualities)
@@ -287,6 +296,7 @@ class Gateway:
         await self._public.close(min(REQUESTS_END_SECONDS, left / 2))
         await self._owner.stop(min(TASKS_END_SECONDS, left / 2))
         await self._agents.close()
+        await self._cluster.close()
         await self._admin.close(REQUESTS_END_SECONDS)
 
     # ---- what parts ask of each other --------------------------------------------------------------------------

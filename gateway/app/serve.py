@@ -92,14 +92,19 @@ async def _run(settings: Settings, options: ServeOptions, server: EmbeddedServer
         incidents.append(task)
         asked_to_stop.set()
 
-    gateway = Gateway(settings, on_incident)
+    gateway = Gateway(settings, on_incident, on_terminating=asked_to_stop.set)
     _calm_garbage_collector()
     if server is not None:
         server.on_exit = lambda _code: _call_in(loop, lambda: on_incident("embedded-valkey"))
 
+    was_signalled = False
+
     def on_signal() -> None:
-        if asked_to_stop.is_set():
+        """The first one hurries nothing, also where the drain has begun with the deletion of the pod."""
+        nonlocal was_signalled
+        if was_signalled:
             gateway.drainer.hurry()
+        was_signalled = True
         asked_to_stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -34,6 +34,8 @@ class Gauge:
 
     route_sessions: Callable[[], dict[str, int]] = dict
     is_route_file_bad: Callable[[], bool] = bool
+    is_kubernetes_away: Callable[[], bool] = bool
+    endpoints: Callable[[], dict[str, int]] = dict
 
     watch: GateWatch | None = None
 
@@ -95,6 +97,8 @@ class Gauge:
             inbox_oldest_seconds=inbox.oldest_ms / 1000,
             route_sessions=self.route_sessions(),
             is_route_file_bad=self.is_route_file_bad(),
+            is_kubernetes_away=self.is_kubernetes_away(),
+            endpoints=self.endpoints(),
         )
 
 

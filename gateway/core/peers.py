@@ -1,6 +1,7 @@
 """The gateways that serve, as this one knows them, and who is preferred for what. Preference only (design.md 7)."""
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
@@ -23,6 +24,8 @@ class Peers:
         self._gateway = gateway
         self._ring = Ring()
         self._cache: dict[str, bool] = {}
+        self.reachable: Callable[[Sequence[GatewayId]], Sequence[GatewayId]] = lambda serving: serving
+        """Those of the serving ones that clients can reach, where somebody else knows that (core/pods/watch.py)."""
 
     @property
     def members(self) -> tuple[GatewayId, ...]:
@@ -37,7 +40,7 @@ class Peers:
     async def read(self) -> None:
         """Redis away: what was known last counts."""
         try:
-            names = await self._directory.serving()
+            names = self.reachable(await self._directory.serving())
         except StoreUnavailable as exc:
             log.debug("members_not_read", reason=exc.reason)
             return

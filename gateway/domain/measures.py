@@ -169,6 +169,10 @@ class Measures:
     """Likewise: messages whose deadline passed before they were delivered."""
     route_reloads: Counter[str] = field(default_factory=Counter)
     """Changes of the route table's file: taken, refused."""
+    kubernetes_errors: Counter[str] = field(default_factory=Counter)
+    """What the API server did not do, by reason (ports/pods.py); expired: a watch that has to begin with a list."""
+    pod_deletion_costs: Counter[str] = field(default_factory=Counter)
+    """By outcome: written, failed."""
     control_pushes: Counter[str] = field(default_factory=Counter)
     """Control messages of the application, for one connection each: written, behind, late, full."""
 
@@ -224,3 +228,7 @@ class Gauges:
     route_sessions: dict[str, int] = field(default_factory=dict)
     """Sessions with a connection here by the version of their route table."""
     is_route_file_bad: bool = False
+    is_kubernetes_away: bool = False
+    """Asked, and it does not answer or forbids it."""
+    endpoints: dict[str, int] = field(default_factory=dict)
+    """Of the gateways' Service, by standing."""

@@ -10,6 +10,7 @@ from pydantic import model_validator
 from gateway.settings.admission import AdmissionSettings
 from gateway.settings.append import AppendSettings
 from gateway.settings.auth import AuthSettings, KeySettings
+from gateway.settings.cluster import ClusterSettings
 from gateway.settings.exchange import (
     AskSettings,
     InboxSettings,
@@ -50,6 +51,7 @@ class Settings(Topic):
     members: MemberSettings = MemberSettings()
     drain: DrainSettings = DrainSettings()
     rebalance: RebalanceSettings = RebalanceSettings()
+    cluster: ClusterSettings = ClusterSettings()
     quality: QualitySettings = QualitySettings()
     webhooks: WebhookSettings = WebhookSettings()
     routing: RoutingSettings = RoutingSettings()
@@ -92,6 +94,7 @@ __all__ = [
     "AskSettings",
     "AuthSettings",
     "BusSettings",
+    "ClusterSettings",
     "DrainSettings",
     "HookSettings",
     "HooksSettings",

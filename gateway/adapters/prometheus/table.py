@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gateway.domain.admission.kinds import Kind as AdmissionKind
+from gateway.domain.pods.endpoints import Standing
 from gateway.domain.quotas import Quota
 from gateway.domain.sessions.position import GapReason
 from gateway.domain.sessions.quality import Level
@@ -16,6 +17,7 @@ from gateway.domain.streams.media_queue import Dropped
 from gateway.domain.wire.connect import Channel
 from gateway.domain.wire.errors import ErrorCode
 from gateway.ports import EndedBy
+from gateway.ports.pods import AwayReason
 
 PREFIX = "relayrouter_"
 OTHER = "other"
@@ -392,6 +394,32 @@ METRICS: tuple[Metric, ...] = (
         "control_pushes",
         "outcome",
         ("written", "behind", "late", "full", OTHER),
+    ),
+    _gauge(
+        "kubernetes_away",
+        "1 while `cluster.kubernetes` is on and the API server does not answer or forbids what is asked.",
+        "is_kubernetes_away",
+    ),
+    _gauge(
+        "endpoints",
+        "Pods of the gateways' Service, as the API server told last: ready, not_ready, terminating.",
+        "endpoints",
+        "state",
+        tuple(standing.value for standing in Standing),
+    ),
+    _counter(
+        "kubernetes_errors",
+        "What the API server did not do, by reason; expired: watches that began anew with a list.",
+        "kubernetes_errors",
+        "reason",
+        (*(reason.value for reason in AwayReason), "expired", "too_many", OTHER),
+    ),
+    _counter(
+        "pod_deletion_costs",
+        "Writes of the pod's deletion cost.",
+        "pod_deletion_costs",
+        "outcome",
+        ("written", "failed", OTHER),
     ),
     _histogram("heartbeat_rtt_seconds", "Round trip of WebSocket pings.", "rtt_seconds"),
     _histogram(
