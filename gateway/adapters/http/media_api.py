@@ -7,6 +7,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from aiohttp import ClientPayloadError, web
@@ -15,6 +16,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from gateway.adapters.http.errors import error_response, json_response
 from gateway.adapters.http.parts import Access, MediaParts
 from gateway.adapters.http.requests import bearer_token, read_body, session_of
+from gateway.domain.access.principal import Principal
 from gateway.domain.wire.cursor import MAX_SEQ
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import SessionRef
@@ -27,9 +29,12 @@ from gateway.domain.wire.media import (
     RecordReader,
     decode_media,
 )
+from gateway.ports import StoreUnavailable
 
 IDLE_SECONDS: Final = 60.0
 """A body of many frames from which nothing came for so long is nobody's any more."""
+JUDGED_SECONDS: Final = 1.0
+"""So often it is asked whether the sender of a body of many may still send."""
 _NAMES: Final = frozenset({"type", "sequence", "timestamp", "flags", "framed"})
 _BROKEN = (OSError, ClientPayloadError, HttpProcessingError, web.RequestPayloadError)
 
@@ -53,7 +58,7 @@ class MediaApi:
         query = _checked(request.query)
         stream = request.match_info["stream"]
         if _word(query, "framed", ("0", "1")) == "1":
-            return await self._take_many(request, ref, stream)
+            return await self._take_many(request, ref, stream, principal)
         return await self._take_one(request, ref, stream, query)
 
     async def _take_one(
@@ -83,10 +88,14 @@ class MediaApi:
             raise RelayError(ErrorCode.UNAVAILABLE, "Redis is not available: the frame was dropped")
         return json_response(_counts(Counter({taken: 1})))
 
-    async def _take_many(self, request: web.Request, ref: SessionRef, stream: str) -> web.StreamResponse:
+    async def _take_many(
+        self, request: web.Request, ref: SessionRef, stream: str, principal: Principal
+    ) -> web.StreamResponse:
         """Frames beyond the rate are dropped and counted: media that waits is of no use."""
         reader = RecordReader(self._media.frame_bytes)
         taken: Counter[str] = Counter()
+        now = asyncio.get_running_loop().time
+        judge_at = now() + JUDGED_SECONDS
         try:
             while data := await self._more(request):
                 for record in reader.feed(data):
@@ -96,6 +105,9 @@ class MediaApi:
                     taken[await self._media.take(ref, frame)] += 1
                 if (refusal := self._refusal()) is not None:
                     raise refusal
+                if now() >= judge_at:
+                    judge_at = now() + JUDGED_SECONDS
+                    await self._check_revoked(principal, ref)
             if not reader.is_between_frames:
                 raise InvalidMedia("the body ends within a frame")
         except InvalidMedia as exc:
@@ -114,6 +126,11 @@ class MediaApi:
         response = error_response(told, self._rng)
         response.force_close()  # the rest of the body is nobody's
         return response
+
+    async def _check_revoked(self, principal: Principal, ref: SessionRef) -> None:
+        """As for a run's body: its token may end meanwhile, a revoked one ends it. Raises RelayError."""
+        with suppress(StoreUnavailable):  # the next look is soon
+            await self._access.publisher(principal, ref.session)
 
     async def _more(self, request: web.Request) -> bytes:
         """Empty at the end of the body."""

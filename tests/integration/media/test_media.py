@@ -21,6 +21,7 @@ from tests.integration.media.media_client import (
     push,
     records,
 )
+from tests.integration.watched_socket import WITH_TOKENS, token
 
 
 async def test_a_slow_reader_gets_all_text_while_media_is_thinned_in_order(stage: Stage) -> None:
@@ -155,3 +156,31 @@ async def test_a_long_body_is_sent_elsewhere_when_its_gateway_drains(stage: Stag
 
     assert (status, told["error"]["code"], told["error"]["retryable"]) == (503, "draining", True)
     assert told["error"]["details"]["frames"] == told["error"]["details"]["sent"] > 0
+
+
+async def test_a_revoked_token_ends_its_long_body(stage: Stage) -> None:
+    """It would speak in the session for ever otherwise; what was sent before is counted."""
+    gateway = await stage.gateway(stage.server().url, **WITH_TOKENS)
+    is_over = asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        for number in range(10_000):
+            if is_over.is_set():
+                return
+            yield records(media(AUDIO, number))
+            await asyncio.sleep(0.05)
+
+    async def ask(path: str, given: str, **what: Any) -> tuple[int, dict[str, Any]]:
+        headers = {"Authorization": f"Bearer {given}"}
+        async with aiohttp.ClientSession() as http, http.post(gateway.url + path, headers=headers, **what) as answer:
+            return answer.status, await answer.json()
+
+    sending = asyncio.create_task(ask("/v1/sessions/s/media/cam?framed=1", token("cam"), data=body()))
+    await asyncio.sleep(0.2)
+    revoked = await ask("/v1/revocations", token("root", scope="admin"), json={"user": "cam"})
+    ended, _ = await asyncio.wait((sending,), timeout=15)
+    is_over.set()
+    status, told = await sending
+
+    assert (revoked[0], len(ended), status) == (200, 1, 401)
+    assert told["error"]["details"]["frames"] > 0
