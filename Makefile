@@ -88,6 +88,7 @@ check: $(VENV)/.dev $(JS)/dist/.built ## Check format, lint, types, layers and g
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python tools/gen_docs.py --check
+	@$(BIN)/python -m tools.dashboards --check
 	@$(NPM) run --silent check
 	@$(NPM) run --silent check:demo
 
@@ -97,6 +98,7 @@ format: $(VENV)/.dev ## Format and fix what can be fixed.
 
 docs: $(VENV)/.dev $(JS)/node_modules/.installed ## Write what is generated: tables in docs/, the demo's copy of the SDK.
 	@$(BIN)/python tools/gen_docs.py
+	@$(BIN)/python -m tools.dashboards
 	@$(NPM) run --silent build:demo
 
 bench: $(VENV)/.dev ## Measure; prints a table and writes build/bench.json.
