@@ -48,7 +48,7 @@ def test_a_check_breaks_things_and_finds_every_text_equal() -> None:
     result = json.loads(done.stdout)
     assert list(result) == [
         "published", "received", "lost", "repeated", "reordered", "digests_equal", "faults", "seconds", "inputs",
-        "answers", "interrupts",
+        "answers", "interrupts", "operations", "storms_lost", "media",
     ]  # fmt: skip
     assert result["published"] == result["received"] > 0
     assert len(result["faults"]) >= 2

@@ -92,11 +92,12 @@ class DemoMedia:
     async def _records(self) -> AsyncIterator[bytes]:
         until = time.monotonic() + _SEND_SECONDS / 2
         while self.is_on and time.monotonic() < until:
-            self._tick += 1
-            yield b"".join(encode_record(encode_media(frame)) for frame in self._frames())
+            yield b"".join(encode_record(encode_media(frame)) for frame in self.next_frames())
             await asyncio.sleep(TICK_SECONDS)
 
-    def _frames(self) -> list[MediaFrame]:
+    def next_frames(self) -> list[MediaFrame]:
+        """Of one tick."""
+        self._tick += 1
         now_ms = int(time.time() * 1000)
         frames = [MediaFrame(MediaType.AUDIO, STREAM, self._tick, now_ms, 0, tone(self._tick))]
         self.sent.audio += 1

@@ -6,14 +6,14 @@ The crowd stays afterwards, with nothing to read, until it is sent home: it is w
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 import aiohttp
 
-from gateway.app.demo.crowd import Crowd, CrowdStreams, until_crowd
+from gateway.app.demo.crowd import Crowd, CrowdReport, CrowdStreams, until_crowd
 from gateway.app.demo.gateways import GatewayProcess, Gateways
 from gateway.core.tasks import TaskOwner
 from gateway.domain.operator_error import OperatorError
@@ -53,6 +53,12 @@ class StormReport:
 
     def fields(self) -> dict[str, Any]:
         return asdict(self)
+
+    def judge(self, told: CrowdReport, expected_runs: int, failures: Mapping[str, int]) -> None:
+        """`expected_runs`: ends of runs that all clients together must have read; `failures`: of the publishers."""
+        self.wrong = dict(Counter(told.wrong) + Counter(failures))
+        self.lost = sum(self.wrong.values()) + max(0, expected_runs - told.ended_runs)
+        self.phase = "over"
 
     @property
     def words(self) -> str:
@@ -213,9 +219,7 @@ class Storms:
         while told.ended_runs < expected and time.monotonic() < deadline:
             await asyncio.sleep(_BETWEEN_LOOKS_SECONDS)
             told = await crowd.report()
-        report.wrong = dict(Counter(told.wrong) + failures)
-        report.lost = sum(report.wrong.values()) + max(0, expected - told.ended_runs)
-        report.phase = "over"
+        report.judge(told, expected, failures)
         self._note(report.words)
 
 

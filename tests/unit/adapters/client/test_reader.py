@@ -54,6 +54,22 @@ async def test_it_goes_on_after_its_cursor_on_another_gateway() -> None:
     assert reader.tally.connects == 2
 
 
+async def test_media_goes_to_who_asked_for_it_and_is_no_message() -> None:
+    async def scene(ws: web.WebSocketResponse, gateway: FakeGateway) -> None:
+        await ws.send_str(welcome(2))
+        await ws.send_bytes(b"frame")
+        await ws.send_str(delta(3, "a"))
+        await gateway.hear_all(ws)
+
+    media: list[bytes] = []
+    async with fake_gateway(scene) as gateway:
+        identity = ReaderIdentity(client="me", capabilities="audio")
+        frames = await read(SessionReader([gateway.url], "s", identity, settings=quick(), on_media=media.append), 1)
+
+    assert (media, [frame.text for frame in frames]) == ([b"frame"], ["a"])
+    assert gateway.queries[0]["caps"] == "audio"
+
+
 @pytest.mark.parametrize(
     ("start", "query"),
     [

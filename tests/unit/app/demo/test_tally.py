@@ -20,7 +20,8 @@ def result(
     *readers: ReaderResult, faults: list[str] = FAULTS, said: Said = ALL_SAID, is_over: bool = True
 ) -> dict[str, object]:
     """Ten messages of one run were published."""
-    return tally(10, Source({RUN: "text"}, ended={RUN}), list(readers), faults, said, 1.0, is_over=is_over)
+    told = tally(10, Source({RUN: "text"}, ended={RUN}), list(readers), faults, said, 1.0, is_over=is_over)
+    return told | {"storms_lost": 0, "media": 1}
 
 
 def reader(*, is_equal: bool | None = True, seq: int = 10, **counts: Any) -> ReaderResult:
@@ -47,6 +48,11 @@ def test_whatever_is_wrong_at_one_reader_fails() -> None:
     ]
 
     assert [passes(result(reader(), one)) for one in wrong] == [False] * len(wrong)
+
+
+@pytest.mark.parametrize("more", [{"storms_lost": 1}, {"media": 0}])
+def test_storms_and_media_count(more: dict[str, int]) -> None:
+    assert not passes(result(reader()) | more)
 
 
 def test_what_never_came_is_lost_only_when_it_is_over() -> None:

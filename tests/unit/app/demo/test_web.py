@@ -45,6 +45,29 @@ class Person:
         raise RequestRefused({"code": "not_found", "message": "no such ask"})
 
 
+class Cluster:
+    """Of three gateways that cannot become fewer; its canary is on trial."""
+
+    def __init__(self, asked: list[str]) -> None:
+        def noting(what: str) -> Callable[..., Any]:
+            async def note(*words: object) -> None:
+                asked.append(" ".join(map(str, (what, *words))))
+
+            return note
+
+        self.operations = SimpleNamespace(
+            running=None, can_grow=True, can_shrink=False, roll=noting("roll"),
+            scale_out=noting("out"), scale_in=noting("in"),
+        )  # fmt: skip
+        self.storms = SimpleNamespace(is_running=False, crowd_size=500, run=noting("storm"), send_home=noting("home"))
+        self.routes = SimpleNamespace(
+            report={"canary": {"verdict": None}}, decide=noting("decide"), begin_canary=noting("canary")
+        )
+
+    def state(self) -> dict[str, Any]:
+        return {"operation": self.operations.running}
+
+
 class Buttons:
     """What the page needs of a stage that shows nothing yet; notes what was asked of it."""
 
@@ -61,6 +84,11 @@ class Buttons:
         self.slow_reader = None
         self.session = "s"
         self.source = Source({"r": "wörld"}, {"r": ""})
+        self.cluster = Cluster(self.asked)
+        self.media = SimpleNamespace(is_on=False, sent=SimpleNamespace(audio=1, video=2), switch=self.switch)
+
+    def switch(self, *, is_on: bool) -> None:
+        self.asked.append(f"media {is_on}")
 
     def browsers(self) -> dict[str, str]:
         return {"js-1": "gateway-1"}
@@ -113,6 +141,9 @@ async def page() -> AsyncIterator[tuple[Buttons, Ask]]:
         ("/", "text/html"),
         ("/page.js", "text/javascript"),
         ("/own.js", "text/javascript"),
+        ("/panels.js", "text/javascript"),
+        ("/call.js", "text/javascript"),
+        ("/media.js", "text/javascript"),
         ("/relayrouter.js", "text/javascript"),
         ("/style.css", "text/css"),
     ],
@@ -135,6 +166,9 @@ async def test_its_files_are_never_stale(path: str, content_type: str) -> None:
         "/actions/reader/reader-9/pause",
         "/actions/reader/reader-1/leave",
         "/actions/network/js-1",
+        "/actions/cluster/explode",
+        "/actions/routes/canary/51",
+        "/actions/media/up",
         "/source/r9",
     ],
 )
@@ -153,6 +187,36 @@ async def test_each_button_does_what_it_says() -> None:
                 assert answer.status == 204
 
         assert stage.asked == ["kill gateway-1", "freeze gateway-1", "cut", "slow"]
+
+
+async def test_each_button_of_the_cluster_does_what_it_says() -> None:
+    paths = [
+        "cluster/roll", "cluster/scale-out", "cluster/storm", "cluster/send-home", "routes/canary/50",
+        "routes/promote", "routes/rollback", "media/on", "media/off",
+    ]  # fmt: skip
+    async with page() as (stage, ask):
+        for path in paths:
+            async with ask("POST", f"/actions/{path}") as answer:
+                assert answer.status == 204
+
+        assert stage.asked == [
+            "roll", "out", "storm", "home", "canary 50", "decide promote", "decide rollback",
+            "media True", "media False",
+        ]  # fmt: skip
+
+
+async def test_what_cannot_be_now_is_refused() -> None:
+    async with page() as (stage, ask):
+        stage.cluster.routes.report = {}
+        for path in ("cluster/scale-in", "routes/promote"):
+            async with ask("POST", f"/actions/{path}") as answer:
+                assert answer.status == 409
+        stage.cluster.operations.running = "roll 1 of 3"
+        for path in ("cluster/roll", "cluster/scale-out", "cluster/storm", "cluster/send-home"):
+            async with ask("POST", f"/actions/{path}") as answer:
+                assert answer.status == 409
+
+        assert stage.asked == []
 
 
 async def test_people_at_the_readers() -> None:
