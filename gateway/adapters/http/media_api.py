@@ -7,7 +7,6 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 from aiohttp import ClientPayloadError, web
@@ -128,9 +127,13 @@ class MediaApi:
         return response
 
     async def _check_revoked(self, principal: Principal, ref: SessionRef) -> None:
-        """As for a run's body: its token may end meanwhile, a revoked one ends it. Raises RelayError."""
-        with suppress(StoreUnavailable):  # the next look is soon
+        """As for a run's body: its token may end meanwhile, a revoked one ends it. Raises RelayError UNAUTHENTICATED."""
+        try:
             await self._access.publisher(principal, ref.session)
+        except StoreUnavailable:
+            return  # the next look is soon
+        except RelayError:
+            raise RelayError(ErrorCode.UNAUTHENTICATED, "the credentials are not valid any more") from None
 
     async def _more(self, request: web.Request) -> bytes:
         """Empty at the end of the body."""
