@@ -127,7 +127,7 @@ class MediaApi:
         return response
 
     async def _check_revoked(self, principal: Principal, ref: SessionRef) -> None:
-        """As for a run's body: its token may end meanwhile, a revoked one ends it. Raises RelayError UNAUTHENTICATED."""
+        """As for a run's body: an expired token may go on, a revoked one ends it. Raises RelayError."""
         try:
             await self._access.publisher(principal, ref.session)
         except StoreUnavailable:
