@@ -101,7 +101,8 @@ class Door:
     def check_quota(self, request: ConnectRequest, principal: Principal) -> None:
         """RelayError QUOTA_EXCEEDED: one connection or session more of this tenant is too many."""
         if self._hub.presence is not None:
-            self._hub.check_quota(SessionRef(principal.tenant, request.session), request.replaces)
+            ref = SessionRef(principal.tenant, request.session)
+            self._hub.check_quota(ref, request.client, request.replaces)
 
     async def enter(
         self, request: ConnectRequest, principal: Principal, check_present: Callable[[], None] = lambda: None

@@ -21,7 +21,7 @@ from gateway.domain.measures import Measures
 from gateway.domain.sessions.states import State
 from gateway.domain.wire.bus import HeadNotice
 from gateway.domain.wire.frames import MARK_AFTER_SEQ, belongs, timestamp_of
-from gateway.domain.wire.ids import ConnectionId, GatewayId, SessionRef
+from gateway.domain.wire.ids import ClientId, ConnectionId, GatewayId, SessionRef
 from gateway.domain.wire.ws_frames import encode_text
 from gateway.ports import Clock, LogStore, RunStore, StoreUnavailable
 from gateway.settings import LimitSettings, LivenessSettings
@@ -82,18 +82,24 @@ class Hub:
         """
         ref = connection.session.ref
         if self.presence is not None:
-            self.check_quota(ref, connection.replaces)
+            self.check_quota(ref, connection.client, connection.replaces)
             self.presence.joined(ref.tenant, is_new_session=ref.key not in self.sessions)
         session = self.sessions.setdefault(connection.session.key, connection.session)
         connection.session = session
         session.connections.append(connection)
         connection.start_holding()
 
-    def check_quota(self, ref: SessionRef, replaces: ConnectionId | None) -> None:
-        """RelayError QUOTA_EXCEEDED: one connection more of this tenant is too many."""
+    def check_quota(self, ref: SessionRef, client: ClientId, replaces: ConnectionId | None) -> None:
+        """RelayError QUOTA_EXCEEDED: one connection more of this tenant is too many.
+
+        Who comes back before its dead connection is noticed takes that one's place.
+        """
         if self.presence is not None:
-            is_new_session = ref.key not in self.sessions
-            self.presence.check(ref.tenant, is_new_session=is_new_session, replaces_one=replaces is not None)
+            session = self.sessions.get(ref.key)
+            is_back = session is not None and any(one.client == client for one in session.connections)
+            self.presence.check(
+                ref.tenant, is_new_session=session is None, replaces_one=replaces is not None or is_back
+            )
 
     def opened(self, connection: Connection) -> None:
         """It has a link now."""

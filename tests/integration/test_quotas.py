@@ -32,6 +32,7 @@ TENANTS = {
     "few": {"connections": 3},
     "narrow": {"sessions": 2},
     "native": {"connections": 1},
+    "back": {"connections": 1},
     "watched": {},
 }
 HOLD_SECONDS = 20
@@ -346,6 +347,22 @@ async def test_connections_of_a_tenant_are_counted_over_all_gateways(
     assert tokens == 0, "whom a quota refuses uses up no token of admission"
     assert all(error.headers is not None and int(error.headers["Retry-After"]) >= 5 for error in refused)
     assert await gateways[0].metric("quota_refusals_total", quota="connections") >= 1
+
+
+async def test_who_comes_back_is_not_kept_out_by_its_own_dead_connection(
+    gateways: list[Gateway], http: aiohttp.ClientSession
+) -> None:
+    """A network that went away tells nobody: the old sockets are there until their heartbeats fail."""
+    caller = Caller(http, "back")
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback((await caller.connect(gateways[0], "s", "a")).close)
+        refused = await refused_connect(caller, gateways[0], "s", "b")
+
+        back = await caller.connect(gateways[0], "s", "a")
+        stack.push_async_callback(back.close)
+        welcome = (await back.receive_json())["payload"]
+
+    assert (refused.status, welcome["kind"]) == (429, "welcome")
 
 
 async def test_sessions_of_a_tenant_are_counted(gateways: list[Gateway], http: aiohttp.ClientSession) -> None:

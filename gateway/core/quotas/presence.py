@@ -48,18 +48,16 @@ class Presence:
     def check(self, tenant: Tenant, *, is_new_session: bool, replaces_one: bool) -> None:
         """RelayError QUOTA_EXCEEDED: one more is too many.
 
-        `replaces_one`: for a moment it counts twice, so it may go a tenth (at least one) above the quota.
+        `replaces_one`: for a moment it counts twice, so it may go a tenth (at least one) above the quotas. No further:
+        clients say so themselves.
         """
         limits = self._limits_of(tenant)
         if not limits.limits_presence:
             return
         now = self.everywhere(tenant)
-        if limits.connections is not None:
-            above = max(1, limits.connections // 10) if replaces_one else 0
-            if now.connections >= limits.connections + above:
-                self._refuse(Quota.CONNECTIONS, limits.connections)
-        if limits.sessions is not None and is_new_session and not replaces_one and now.sessions >= limits.sessions:
-            self._refuse(Quota.SESSIONS, limits.sessions)
+        self._judge(Quota.CONNECTIONS, now.connections, limits.connections, replaces_one=replaces_one)
+        if is_new_session:
+            self._judge(Quota.SESSIONS, now.sessions, limits.sessions, replaces_one=replaces_one)
 
     def joined(self, tenant: Tenant, *, is_new_session: bool) -> None:
         connections, sessions = self._here.get(tenant, NOBODY)
@@ -72,9 +70,12 @@ class Presence:
         else:
             self._here[tenant] = Present(connections - 1, sessions - was_last_of_session)
 
-    def _refuse(self, quota: Quota, limit: int) -> None:
-        self._measures.quota_refusals[quota.value] += 1
-        raise exceeded(quota, limit)
+    def _judge(self, quota: Quota, count: int, limit: int | None, *, replaces_one: bool) -> None:
+        if limit is None:
+            return
+        if count >= limit + (max(1, limit // 10) if replaces_one else 0):
+            self._measures.quota_refusals[quota.value] += 1
+            raise exceeded(quota, limit)
 
 
 __all__ = ["NOBODY", "Presence", "Present"]

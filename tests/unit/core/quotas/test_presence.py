@@ -44,6 +44,15 @@ def test_a_replacement_may_go_a_tenth_above(there: int, refused: str | None) -> 
     assert is_refused(presence, replaces_one=True) == refused
 
 
+@pytest.mark.parametrize(("there", "refused"), [(20, None), (21, None), (22, "sessions")])
+def test_a_session_that_moves_here_counts_twice_for_a_moment_too(there: int, refused: str | None) -> None:
+    """A client says by itself that it replaces a connection: that must not open the quota to everybody."""
+    presence = make(sessions=20)
+    presence.learn({ACME: Present(there, there)})
+
+    assert is_refused(presence, is_new_session=True, replaces_one=True) == refused
+
+
 def test_only_a_new_session_counts_against_sessions() -> None:
     """One that is there may have any number of clients."""
     presence = make(sessions=1)
