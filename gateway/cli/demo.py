@@ -21,6 +21,6 @@ def command(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 takes any free one.")] = 0,
     seed: Annotated[int | None, typer.Option(help="With --check: repeat a run's choice of faults.")] = None,
 ) -> None:
-    """Valkey, three gateways, four readers. --check exits 0 when all is equal and two faults hit a live stream."""
+    """Valkey, gateways, four readers, a page to break, roll and resize it. --check exits 0 when every text is equal."""
     options = DemoOptions(seconds, check, as_json, input_file, dialect, host, port, seed)
     raise typer.Exit(run_demo(options))

@@ -18,17 +18,25 @@ NARROW = {"width": 400, "height": 900}
 
 
 async def whole_page(browser: Browser, site: DemoSite) -> Path:
-    """After a kill in mid-sentence; a reader is paused, another one talks, the agent asks."""
+    """Scaled out, after a storm; a canary is on trial, a call goes on, a reader is paused, another one talks."""
     tab = Tab(await browser.new_page(viewport=WIDE), site)
     await tab.goto()
-    await tab.until("demo.openRun?.text.textContent.length > 400")
+    await site.act("cluster/scale-out")
+    await site.act("routes/canary/50")
+    await tab.until("document.querySelectorAll('#gateway-rows .pill.up').length === 4")
+    await site.act("media/on")
+    await site.act("cluster/storm")
+    await tab.until("document.getElementById('storm').dataset.phase === 'over'")
+    await tab.in_a_run()
     await site.act("reader/reader-2/say", {"text": "Could you show it in Rust, too?"})
     await site.act("reader/reader-4/pause")
-    await site.act(f"gateway/{await tab.gateway()}/kill")
     await tab.until("root.querySelector('.asks .ask')")
     await tab.until("root.dataset.state === 'live' && demo.openRun?.text.textContent.length > 2600")
+    await tab.until("document.querySelectorAll('#gateway-rows .pill.up').length === 4")
     path = DOCS / "demo.png"
     await tab.page.screenshot(path=path, full_page=True)
+    await site.act("media/off")
+    await site.act("cluster/send-home")
     await tab.page.close()
     return path
 

@@ -37,7 +37,7 @@ class DemoCluster:
         self._owner = owner
         self.routes = routes
         self.operations = Operations(gateways, terminate, places, self.watch, note)
-        self.storms = Storms(gateways, relay_url, owner, kill, note)
+        self.storms = Storms(gateways, relay_url, owner, kill, self._busiest, note)
         self.rows: list[dict[str, Any]] = []
         """What `relayrouter cluster` shows."""
 
@@ -66,6 +66,11 @@ class DemoCluster:
             "storm": None if storms.report is None else storms.report.fields() | {"running": storms.is_running},
             "routes": self.routes.report,
         }
+
+    def _busiest(self) -> GatewayProcess | None:
+        """Of those that are up, by the last look at the table."""
+        connections = {row["gateway"]: int(row["connections"]) for row in self.rows}
+        return max(self._gateways.up, key=lambda member: connections.get(member.gateway, 0), default=None)
 
     async def _look(self) -> None:
         while True:

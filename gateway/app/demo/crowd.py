@@ -117,6 +117,8 @@ class Crowd:
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             raise RuntimeError("the crowd was started without pipes")
+        if stdin.is_closing():
+            raise OperatorError("the simulated clients have ended")
         try:
             async with self._turn, asyncio.timeout(_ANSWER_SECONDS):
                 stdin.write(json.dumps(asked).encode() + b"\n")

@@ -75,7 +75,7 @@ class StormReport:
 
 
 class Storms:
-    """One at a time. `kill` kills; `relay_url` is where the crowd's streams are written to."""
+    """One at a time. `busiest` is who shall be killed; `relay_url` is where the crowd's streams are written to."""
 
     def __init__(
         self,
@@ -83,12 +83,14 @@ class Storms:
         relay_url: str,
         owner: TaskOwner,
         kill: Callable[[GatewayProcess], bool],
+        busiest: Callable[[], GatewayProcess | None],
         note: Callable[[str], None],
     ) -> None:
         self._gateways = gateways
         self._relay_url = relay_url
         self._owner = owner
         self._kill = kill
+        self._busiest = busiest
         self._note = note
         self._crowd: Crowd | None = None
         self._told: list[str] = []
@@ -174,7 +176,7 @@ class Storms:
         before = (await crowd.standing()).position
         if await until_crowd(crowd, lambda now: now.position >= before + _FIRST_MESSAGES, _LIVE_SECONDS) is None:
             raise OperatorError("the crowd does not get its streams")
-        victim = next(iter(self._gateways.up), None)
+        victim = self._busiest()
         if victim is None:
             raise OperatorError("no gateway is up to be killed")
         wall_at, killed_at = time.time(), time.monotonic()
