@@ -18,6 +18,9 @@ sys.path.insert(0, str(ROOT))
 
 from tools.api.frame_docs import asyncapi, frames_of  # noqa: E402  this folder is no installed package
 from tools.api.http_docs import openapi  # noqa: E402
+from tools.dashboards.alert import PREFIX  # noqa: E402
+from tools.dashboards.alerts import ALERTS  # noqa: E402
+from tools.dashboards.boards import BOARDS  # noqa: E402
 
 BLOCK = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -50,6 +53,26 @@ def metrics() -> str:
         for metric in METRICS
     ]
     return _table(("metric", "kind", "labels", "meaning"), rows)
+
+
+def dashboards() -> str:
+    rows = [
+        (
+            board.title.partition(" / ")[2],
+            f"`{board.name}.json`",
+            "; ".join(section.title for section in board.sections),
+        )
+        for board in BOARDS
+    ]
+    return _table(("dashboard", "file", "sections"), rows)
+
+
+def alerts() -> str:
+    rows = [
+        (f"[{PREFIX}{alert.name}]({alert.page.removeprefix('docs/')})", alert.severity.value, alert.for_, alert.why)
+        for alert in ALERTS
+    ]
+    return _table(("alert, runbook", "severity", "for", "the threshold follows from"), rows)
 
 
 def error_codes() -> str:
@@ -86,6 +109,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "configuration": configuration,
     "close-codes": close_codes,
     "metrics": metrics,
+    "dashboards": dashboards,
+    "alerts": alerts,
     "routes": routes,
     "error-codes": error_codes,
     "text-frames": lambda: frames_of("text"),
