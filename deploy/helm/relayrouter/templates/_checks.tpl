@@ -1,0 +1,119 @@
+{{/* What no schema can say: values that do not go together. Called by the Deployment, so nothing is rendered without it. */}}
+{{- define "relayrouter.check" -}}
+{{- $reserved := dict
+  "server.host" "nothing: containers listen everywhere"
+  "server.port" "service.port: the container's own port is 8080"
+  "server.admin_host" "nothing: containers listen everywhere"
+  "server.admin_port" "nothing: the admin port is 9090"
+  "server.gateway_name" "nothing: it is the pod's name"
+  "server.insecure_no_auth" "auth.mode"
+  "drain.settle_seconds" "drain.settleSeconds"
+  "drain.window_seconds" "drain.windowSeconds"
+  "drain.margin_seconds" "drain.marginSeconds"
+  "drain.deadline_seconds" "drain.windowSeconds: the deadline is computed"
+  "auth.mode" "auth.mode" "auth.keys" "auth.keys" "auth.dev_secret_file" "auth.existingDevSecret"
+  "redis.url" "redis.url" "redis.password_file" "redis.existingPasswordSecret"
+  "redis.sentinel_password" "redis.existingSentinelPasswordSecret"
+  "redis.sentinel_password_file" "redis.existingSentinelPasswordSecret"
+  "redis.tls_ca_file" "redis.tls.existingSecret" "redis.tls_certificate_file" "redis.tls.clientCertificate"
+  "redis.tls_key_file" "redis.tls.clientCertificate" "redis.tls_server_name" "redis.tls.serverName"
+  "routing.file" "routeTable"
+  "cluster.kubernetes" "kubernetes.enabled" "cluster.pod_deletion_cost" "kubernetes.podDeletionCost"
+  "cluster.service" "nothing: it is the chart's Service" "cluster.namespace" "nothing: it is the pod's"
+  "cluster.pod_name" "nothing: it is the pod's" "cluster.pod_uid" "nothing: it is the pod's"
+  "cluster.kubeconfig" "nothing: it is the pod's service account" -}}
+{{- range $topic, $settings := .Values.config -}}
+{{- if kindIs "map" $settings -}}
+{{- range $name, $_ := $settings -}}
+{{- $key := printf "%s.%s" $topic $name -}}
+{{- if hasKey $reserved $key -}}
+{{- fail (printf "config.%s is set by the chart; use the value %s" $key (get $reserved $key)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and (not .Values.valkey.enabled) (not .Values.redis.url) (not .Values.redis.existingUrlSecret) -}}
+{{- fail "no Redis: set redis.url or redis.existingUrlSecret, or valkey.enabled=true for a small one of the chart's own" -}}
+{{- end -}}
+{{- if and .Values.redis.url .Values.redis.existingUrlSecret -}}
+{{- fail "redis.url and redis.existingUrlSecret are both set: keep one" -}}
+{{- end -}}
+{{- if regexMatch "^[a-z+]+://[^/@]*:[^/@]+@" .Values.redis.url -}}
+{{- fail "redis.url holds a password, which would be readable in a ConfigMap: put it into a Secret (redis.existingPasswordSecret), or the whole URL (redis.existingUrlSecret)" -}}
+{{- end -}}
+{{- if and .Values.redis.tls.clientCertificate (not .Values.redis.tls.existingSecret) -}}
+{{- fail "redis.tls.clientCertificate needs redis.tls.existingSecret with tls.crt and tls.key" -}}
+{{- end -}}
+{{- if and (eq .Values.auth.mode "jwt") (not .Values.auth.keys) (not (include "relayrouter.devKey" .)) -}}
+{{- fail "nobody could come in: auth.mode is jwt and there is no key. Set auth.keys, or auth.generateDevKey=true for a first try" -}}
+{{- end -}}
+{{- if and .Values.routeTable.data .Values.routeTable.existingConfigMap -}}
+{{- fail "routeTable.data and routeTable.existingConfigMap are both set: keep one" -}}
+{{- end -}}
+{{- if and (eq .Values.memoryWatermark "limit") (not (dig "limits" "memory" "" .Values.resources)) -}}
+{{- fail "memoryWatermark is `limit`, and resources.limits.memory is not set" -}}
+{{- end -}}
+{{- if eq (toString .Values.update.maxSurge) "0" -}}
+{{- if eq (toString .Values.update.maxUnavailable) "0" -}}
+{{- fail "update.maxSurge and update.maxUnavailable are both 0: no pod could ever be replaced" -}}
+{{- end -}}
+{{- end -}}
+{{- if and (not .Values.serviceAccount.create) .Values.rbac.create .Values.kubernetes.enabled (not .Values.serviceAccount.name) -}}
+{{- fail "rbac.create would give rights to the namespace's account `default`: name yours in serviceAccount.name" -}}
+{{- end -}}
+{{- include "relayrouter.checkScaling" . -}}
+{{- if and .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled -}}
+{{- fail "metrics.podMonitor and metrics.serviceMonitor would scrape every pod twice: enable one" -}}
+{{- end -}}
+{{- if and .Values.metrics.serviceMonitor.enabled (not .Values.adminService.enabled) -}}
+{{- fail "metrics.serviceMonitor finds its pods through adminService: enable it" -}}
+{{- end -}}
+{{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
+{{- fail "httpRoute.enabled needs httpRoute.parentRefs, for example [{name: my-gateway}]" -}}
+{{- end -}}
+{{- end }}
+
+{{- define "relayrouter.checkScaling" -}}
+{{- $scaled := .Values.autoscaling -}}
+{{- if and .Values.autoscaling.enabled .Values.keda.enabled -}}
+{{- fail "autoscaling and keda are both enabled, and would work against each other: keep one" -}}
+{{- end -}}
+{{- if or .Values.autoscaling.enabled .Values.keda.enabled -}}
+{{- if gt ($scaled.minReplicas | int) ($scaled.maxReplicas | int) -}}
+{{- fail (printf "autoscaling.minReplicas %d is above maxReplicas %d" ($scaled.minReplicas | int) ($scaled.maxReplicas | int)) -}}
+{{- end -}}
+{{- end -}}
+{{- if .Values.autoscaling.enabled -}}
+{{- if and (not $scaled.targetCPUPercent) (not $scaled.targetConnections) (not $scaled.targetOpenRuns) -}}
+{{- fail "autoscaling needs a target: targetCPUPercent, targetConnections or targetOpenRuns" -}}
+{{- end -}}
+{{- if and $scaled.targetCPUPercent (not (dig "requests" "cpu" "" .Values.resources)) -}}
+{{- fail "autoscaling.targetCPUPercent is a share of resources.requests.cpu, which is not set" -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.keda.enabled (not .Values.keda.prometheusAddress) -}}
+{{- fail "keda needs keda.prometheusAddress, for example http://prometheus.monitoring:9090" -}}
+{{- end -}}
+{{- if .Values.podDisruptionBudget.enabled -}}
+{{- include "relayrouter.checkBudget" . -}}
+{{- end -}}
+{{- end }}
+
+{{/* A budget that never lets a pod go makes `kubectl drain` hang for ever. */}}
+{{- define "relayrouter.checkBudget" -}}
+{{- $least := .Values.podDisruptionBudget.minAvailable -}}
+{{- $most := .Values.podDisruptionBudget.maxUnavailable -}}
+{{- $pods := ternary .Values.autoscaling.minReplicas .Values.replicas (or .Values.autoscaling.enabled .Values.keda.enabled) | int -}}
+{{- if and (not (kindIs "invalid" $least)) (not (kindIs "invalid" $most)) -}}
+{{- fail "podDisruptionBudget.minAvailable and maxUnavailable are both set: set the other one to null" -}}
+{{- end -}}
+{{- if and (kindIs "invalid" $least) (kindIs "invalid" $most) -}}
+{{- fail "podDisruptionBudget needs maxUnavailable or minAvailable; or set podDisruptionBudget.enabled=false" -}}
+{{- end -}}
+{{- if or (eq (toString $most) "0") (eq (toString $most) "0%") (eq (toString $least) "100%") -}}
+{{- fail "podDisruptionBudget lets no pod go: no node could be drained. Use maxUnavailable: 1" -}}
+{{- end -}}
+{{- if and (not (kindIs "invalid" $least)) (not (kindIs "string" $least)) (gt $pods 0) (ge ($least | int) $pods) -}}
+{{- fail (printf "podDisruptionBudget.minAvailable %d of %d pods lets no pod go: no node could be drained. Use maxUnavailable: 1" ($least | int) $pods) -}}
+{{- end -}}
+{{- end }}
