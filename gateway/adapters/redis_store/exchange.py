@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from gateway.adapters.redis_store import exchange_answers as read
 from gateway.adapters.redis_store.entering import entering
 from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
-from gateway.adapters.redis_store.keys import SessionKeys, session_keys
+from gateway.adapters.redis_store.keys import SessionKeys, absent_key, session_keys
 from gateway.adapters.redis_store.reveals import Reveals
 from gateway.adapters.redis_store.scripts import StoreScripts
 from gateway.adapters.resp import Reply, Router, Script
@@ -140,7 +140,7 @@ class RedisExchange:
             await self._client.call("XDEL", session_keys(session).outbox, *entries)
 
     async def sweep(self, session: SessionRef) -> SweepResult:
-        keys = _of_exchange(session_keys(session))
+        keys = (*_of_exchange(session_keys(session)), absent_key(session))
         names = _names(session)
         answer, _ = await self._write(self._scripts.sweep, session, keys, names, None, may_make=False)
         return read.NOT_FOUND if answer is None else read.read_swept(answer)

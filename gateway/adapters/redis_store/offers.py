@@ -6,7 +6,7 @@ Called by RedisStore; everything else about appending is there.
 from gateway.adapters.redis_store.entering import entering
 from gateway.adapters.redis_store.exchange_answers import read_offer
 from gateway.adapters.redis_store.exchange_scripts import ExchangeScripts
-from gateway.adapters.redis_store.keys import session_keys
+from gateway.adapters.redis_store.keys import absent_key, session_keys
 from gateway.adapters.redis_store.reveals import Reveals
 from gateway.adapters.redis_store.scripts import StoreScripts
 from gateway.adapters.resp import Router
@@ -54,7 +54,7 @@ class Offers:
                 counted = f"{item.cls}+{item.tail_bytes}" if item.counts_text else item.cls
                 arguments += (counted, item.run, item.text_bytes, item.body)
         keys = session_keys(request.session)
-        wanted = (keys.meta, keys.log, keys.gws, keys.clients, keys.seen, keys.kept, keys.pending)
+        wanted = (*keys.of_append, keys.kept, keys.pending, absent_key(request.session))
         answer, state = await entering(
             lambda endpoint: endpoint.evaluate(self._script, wanted, (endpoint.incarnation, *arguments), repeats=False),
             self._client,

@@ -61,7 +61,7 @@ class RedisRunStore:
     async def open_run(self, request: OpenRun) -> RunWriter | RunRefused:
         if self._reveals is not None:
             self._reveals.check(request.session)
-        keys = session_keys(request.session)
+        keys, texts = session_keys(request.session), text_keys(request.session, request.run)
         arguments: list[Argument] = [
             payload_head(request.session.session),
             request.run,
@@ -75,7 +75,7 @@ class RedisRunStore:
         answer, state = await entering(
             lambda endpoint: endpoint.evaluate(
                 self._scripts.open_run,
-                (keys.meta, keys.log, keys.gws, keys.clients),
+                (keys.meta, keys.log, keys.gws, keys.clients, *texts),
                 [endpoint.incarnation, *arguments],
                 repeats=False,
             ),
@@ -110,7 +110,7 @@ class RedisRunStore:
     async def stop_run(self, request: StopRun) -> Stopped | RunRefused:
         if self._reveals is not None:
             self._reveals.check(request.session)
-        keys = session_keys(request.session)
+        keys, texts = session_keys(request.session), text_keys(request.session, request.run)
         seen = request.seen
         arguments: list[Argument] = [
             payload_head(request.session.session),
@@ -126,7 +126,7 @@ class RedisRunStore:
         answer, state = await entering(
             lambda endpoint: endpoint.evaluate(
                 self._stop_run,
-                (keys.meta, keys.log, keys.gws, keys.clients, keys.kept, keys.outbox, keys.routes),
+                (keys.meta, keys.log, keys.gws, keys.clients, keys.kept, keys.outbox, keys.routes, *texts),
                 [endpoint.incarnation, *arguments],
                 repeats=False,
             ),

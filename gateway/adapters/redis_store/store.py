@@ -9,7 +9,7 @@ from typing import Final
 
 from gateway.adapters.redis_store import answers
 from gateway.adapters.redis_store.all_answers import each_answer
-from gateway.adapters.redis_store.keys import SessionKeys, session_keys, text_keys
+from gateway.adapters.redis_store.keys import SessionKeys, absent_key, session_keys, text_keys
 from gateway.adapters.redis_store.offers import Offers
 from gateway.adapters.redis_store.reveals import Reveals
 from gateway.adapters.redis_store.scripts import StoreScripts
@@ -171,7 +171,8 @@ class RedisStore:
 
     async def delete(self, session: SessionRef) -> bool:
         meta, *others, gws = session_keys(session)
-        answer = await self._appends.evaluate(self._scripts.delete, (meta, gws, *others), [], repeats=True)
+        keys = (meta, gws, *others, absent_key(session))
+        answer = await self._appends.evaluate(self._scripts.delete, keys, [], repeats=True)
         return bool(answer)
 
     # ---- routes ----

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- delete: the tombstone first, then everything else; the session's gateways are told.
--- KEYS 1 meta, 2 gws, then every other key of the session
+-- KEYS 1 meta, 2 gws, then every other key of the session, and absent
 -- Result: 1, or 0 when there was none
 
 -- include: lib_server

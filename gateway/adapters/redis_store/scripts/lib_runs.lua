@@ -9,7 +9,8 @@
 
 local STATE = '^(%a) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$'
 
--- Scripts that the names of the runs are not known to derive the keys; they are in the session's slot.
+-- Scripts that the names of the runs are not known to derive the keys; they are in the session's slot. Such scripts declare
+-- a key that is never there: while the slot moves key by key, a text that is not here would be refused to them half-way.
 local function text_keys(meta, run)
   local start = string.sub(meta, 1, -5)
   local name = string.gsub(run, '[^%w_.~-]', function(char)

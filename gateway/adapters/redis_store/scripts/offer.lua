@@ -1,6 +1,6 @@
 #!lua
 -- offer: append for messages that wait for their turn (`order`) or are kept for those who connect later; whole or not at all.
--- KEYS 1 meta, 2 log, 3 gws, 4 clients, 5 seen, 6 kept, 7 pending
+-- KEYS 1 meta, 2 log, 3 gws, 4 clients, 5 seen, 6 kept, 7 pending, 8 absent
 -- ARGV 1 incarnation, 2 head of the frames, 3 producer, 4 its epoch, 5 first number, 6 `r` if this call may register that epoch,
 --      7 order: `c`, `r` or empty, 8 kept (ms) or 0, 9 due note or empty, 10 owner, 11 idempotency key, 12 code and 13 count: the
 --      numbers are consumed as refused; then for each message: class with `+<tail bytes>` if its text counts, run, text bytes,

@@ -1,6 +1,6 @@
 #!lua
 -- open_run: begins a run or attaches to an open one; either way its writer has a new epoch, which fences the one before.
--- KEYS 1 meta, 2 log, 3 gws, 4 clients
+-- KEYS 1 meta, 2 log, 3 gws, 4 clients, then the two texts of the run
 -- ARGV 1 incarnation, 2 head of the frames, 3 run, 4 body of run_start, 5 `1` if it may begin, 6 `1` if it may attach, 7 gateway
 --      or empty, 8 due note or empty, 9 owner or empty
 -- Result: array

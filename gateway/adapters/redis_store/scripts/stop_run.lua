@@ -1,6 +1,6 @@
 #!lua
 -- stop_run: interrupt, cancel, or the end by somebody who is not the writer. Nothing of the run is appended after it.
--- KEYS 1 meta, 2 log, 3 gws, 4 clients, 5 kept, 6 outbox, 7 routes
+-- KEYS 1 meta, 2 log, 3 gws, 4 clients, 5 kept, 6 outbox, 7 routes, then the two texts of the run
 -- ARGV 1 incarnation, 2 head of the frames, 3 run, 4 reason, 5 more members of the payload, 6 client that gets a cut or empty,
 --      7 seen seq and 8 seen at, or empty, 9 item for the agent or empty, 10 due note or empty
 -- Result: array

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- sweep: everything overdue of one session: messages in the reorder window, then abandoned runs, expired asks and kept pushes.
 -- Looks at the session itself, so that it may be called at any time and by many.
--- KEYS 1 meta, 2 log, 3 gws, 4 clients, 5 kept, 6 pending, 7 outbox
+-- KEYS 1 meta, 2 log, 3 gws, 4 clients, 5 kept, 6 pending, 7 outbox, 8 absent
 -- ARGV 1 incarnation, 2 head of the frames, 3 session, 4 `"tenant":..,"session":..`
 -- Result, lines of text:
 --   s <line> <told head> <1 if the outbox has items> <ms until the next deadline, or empty> <events, a word each> <gateway>...
