@@ -18,6 +18,9 @@ sys.path.insert(0, str(ROOT))
 
 from tools.api.frame_docs import asyncapi, frames_of  # noqa: E402  this folder is no installed package
 from tools.api.http_docs import openapi  # noqa: E402
+from tools.chart.readme import table_of  # noqa: E402
+from tools.chart.schema import schema_of  # noqa: E402
+from tools.chart.values_file import CHART, Row, read_values  # noqa: E402
 from tools.dashboards.alert import PREFIX  # noqa: E402
 from tools.dashboards.alerts import ALERTS  # noqa: E402
 from tools.dashboards.boards import BOARDS  # noqa: E402
@@ -105,6 +108,14 @@ def proxy(name: str) -> str:
     return f"\n```{'yaml' if name.endswith('.yaml') else 'nginx' if name.endswith('.conf') else ''}\n{text}```\n\n"
 
 
+def chart_values() -> list[Row]:
+    return read_values((CHART / "values.yaml").read_text(encoding="utf-8"))
+
+
+def chart_schema() -> str:
+    return json.dumps(schema_of(chart_values()), indent=2) + "\n"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "configuration": configuration,
     "close-codes": close_codes,
@@ -119,6 +130,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "nginx": lambda: proxy("nginx.conf"),
     "envoy": lambda: proxy("envoy.yaml"),
     "haproxy": lambda: proxy("haproxy.cfg"),
+    "values": lambda: _table(("value", "default", "why"), table_of(chart_values())),
 }
 
 
@@ -143,6 +155,7 @@ def close_code_vectors() -> str:
 DOCUMENTS: dict[str, Callable[[], str]] = {
     "docs/asyncapi.yaml": asyncapi,
     "docs/openapi.yaml": openapi,
+    "deploy/helm/relayrouter/values.schema.json": chart_schema,
     "sdk/conformance/vectors/close_codes.json": close_code_vectors,
 }
 
@@ -159,7 +172,7 @@ def fresh(text: str) -> str:
 
 def wanted_files() -> dict[Path, str]:
     """Every file with something generated, as it should be."""
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+    pages = [ROOT / "README.md", CHART / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
     wanted = {page: fresh(page.read_text(encoding="utf-8")) for page in pages}
     return wanted | {ROOT / name: write() for name, write in DOCUMENTS.items()}
 
