@@ -26,7 +26,7 @@ def failure(status: int, body: bytes, retry_after: str | None = None) -> PodsAwa
         return Expired()
     reason = _REASONS.get(status, AwayReason.BUSY if status >= 500 else AwayReason.MALFORMED)
     try:
-        said = json.loads(body)["message"]
+        said = json.loads(body)["message"] or ""
     except (ValueError, KeyError, TypeError):
         said = ""
     seconds = float(retry_after) if retry_after is not None and retry_after.isdecimal() else 0.0

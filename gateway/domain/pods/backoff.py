@@ -16,7 +16,7 @@ class Backoff:
     failures: int = 0
 
     def failed(self, chance: float, at_least_seconds: float = 0.0) -> float:
-        """How long to wait now. `chance`: 0 to 1, random; `at_least_seconds`: asked for by the server, up to the most."""
+        """How long to wait now. `chance`: 0 to 1, random; `at_least_seconds`: the server's wish, up to the most."""
         bound = min(self.most_seconds, self.least_seconds * 2.0 ** min(self.failures, _MOST_DOUBLINGS))
         self.failures += 1
         return max(bound * (0.5 + chance / 2), min(at_least_seconds, self.most_seconds))
