@@ -47,7 +47,8 @@ class Audiences:
     async def gateways(self, ref: SessionRef, kind: MediaType, sender: str) -> set[GatewayId] | None:
         """Of clients that take this type, but `sender`. None: Redis does not say. Raises RelayError GONE.
 
-        Waits, shortly, only for the first frame of a session.
+        Waits, shortly, only for the first frame of a session, and not again while Redis does not answer: a client's
+        acknowledgements and pings would wait with its frames.
         """
         now = self._clock()
         known = self._known.pop(ref.key, None)
@@ -62,13 +63,15 @@ class Audiences:
         return {listener.gateway for listener in known.by_type[kind] if listener.client != sender}
 
     async def _renew(self, ref: SessionRef, known: _Audience | None, now: float) -> _Audience | None:
-        reading = self._reading.get(ref.key)
-        if reading is None and now - self._failed_at.get(ref.key, -FRESH_SECONDS) >= FRESH_SECONDS:
+        reading, failed_for = self._reading.get(ref.key), now - self._failed_at.get(ref.key, float("-inf"))
+        if reading is None and failed_for >= FRESH_SECONDS:
             reading = self._reading[ref.key] = self._owner.start("media-audience", self._read(ref))
         if known is not None and now - known.read_at <= KNOWN_SECONDS:
             return known
-        if reading is not None:
-            await asyncio.wait((reading,), timeout=WAIT_SECONDS)
+        if reading is not None and failed_for > KNOWN_SECONDS:
+            _, unheard = await asyncio.wait((reading,), timeout=WAIT_SECONDS)
+            if unheard:
+                self._note_failure(ref)
             known = self._known.get(ref.key)
         return known if known is not None and self._clock() - known.read_at <= KNOWN_SECONDS else None
 
@@ -76,8 +79,7 @@ class Audiences:
         try:
             info = await self._store.info(ref)
         except StoreUnavailable:
-            self._make_room(self._failed_at)
-            self._failed_at[ref.key] = self._clock()
+            self._note_failure(ref)
             return
         finally:
             del self._reading[ref.key]
@@ -90,9 +92,13 @@ class Audiences:
         self._make_room(self._known)
         self._known[ref.key] = _Audience(self._clock(), info is not None and info.is_deleted, by_type)
 
+    def _note_failure(self, ref: SessionRef) -> None:
+        self._make_room(self._failed_at)
+        self._failed_at[ref.key] = self._clock()
+
     def _make_room(self, kept: dict[bytes, _Audience] | dict[bytes, float]) -> None:
         while len(kept) >= MAX_SESSIONS:
             del kept[next(iter(kept))]
 
 
-__all__ = ["FRESH_SECONDS", "KNOWN_SECONDS", "MAX_SESSIONS", "Audiences"]
+__all__ = ["FRESH_SECONDS", "KNOWN_SECONDS", "MAX_SESSIONS", "WAIT_SECONDS", "Audiences"]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.core.media.audiences import FRESH_SECONDS, KNOWN_SECONDS, Audiences
+from gateway.core.media.audiences import FRESH_SECONDS, KNOWN_SECONDS, WAIT_SECONDS, Audiences
 from gateway.core.media.intake import LEAST_COST_BYTES, MediaIntake, Taken
 from gateway.core.tasks import TaskOwner
 from gateway.domain.sessions.log_state import Fork, LogState
@@ -114,6 +114,31 @@ async def test_nobody_who_takes_it_is_no_error() -> None:
     """Media is for who is there."""
     async with stage() as it:
         assert await Scene(it, it.owner).take() is Taken.NOBODY
+
+
+@pytest.mark.looptime
+async def test_one_frame_at_most_waits_while_redis_does_not_answer() -> None:
+    """Fifty a second come from a microphone, and what its client acknowledges waits behind them."""
+    async with stage() as it:
+        scene = Scene(it, it.owner)
+        scene.routes.gate.clear()
+        began = asyncio.get_running_loop().time()
+
+        outcomes = [await scene.take() for _ in range(20)]
+        waited_seconds = asyncio.get_running_loop().time() - began
+        scene.routes.is_away = True
+        scene.routes.gate.set()
+        await settle()
+        scene.routes.gate.clear()
+        it.now[0] += FRESH_SECONDS
+        outcomes += [await scene.take() for _ in range(20)]
+        scene.routes.gate.set()
+        await settle()
+
+        assert set(outcomes) == {Taken.UNAVAILABLE}
+        assert scene.routes.asked == 2
+        assert waited_seconds == WAIT_SECONDS
+        assert asyncio.get_running_loop().time() - began < 2 * WAIT_SECONDS
 
 
 async def test_routes_are_read_once_a_second_and_nothing_waits_for_it() -> None:
