@@ -1,0 +1,22 @@
+"""Where Prometheus' programs are: in the folder RR_PROMETHEUS_BIN, or on PATH. Without them tests are skipped."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+REASON = "not found in RR_PROMETHEUS_BIN or on PATH"
+
+
+def program(name: str) -> Path | None:
+    folder = os.environ.get("RR_PROMETHEUS_BIN")
+    found = shutil.which(name, path=folder) if folder else shutil.which(name)
+    return None if found is None else Path(found)
+
+
+def needs(name: str) -> Path:
+    found = program(name)
+    if found is None:
+        pytest.skip(f"{name} {REASON}")
+    return found
