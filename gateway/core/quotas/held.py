@@ -19,7 +19,7 @@ STEP_BYTES: Final = 4_096
 class TenantHeld:
     """The rates of one tenant here. One that is only watched has rates that nobody reaches."""
 
-    __slots__ = ("_clock", "_on_short", "appends", "bytes", "turns")
+    __slots__ = ("_clock", "_on_short", "appends", "bytes", "learned", "turns")
 
     def __init__(
         self,
@@ -36,8 +36,16 @@ class TenantHeld:
         self.appends = _shared(limits.appends_per_second or endless, burst_seconds, part, now)
         self.bytes = _shared(limits.bytes_per_second or endless, burst_seconds, part, now)
         self.turns = StreamTurns(self.debt_seconds)
+        self.learned = -1
+        """Which word of the others it was last granted by."""
         self._clock = clock
         self._on_short = on_short
+
+    def is_short(self, now: float) -> bool:
+        """Streams wait, or somebody was refused a moment ago."""
+        return len(self.turns) > 0 or any(
+            shared is not None and shared.is_short(now) for shared in (self.appends, self.bytes)
+        )
 
     def debt_seconds(self, is_patient: bool) -> float:
         """0: a stream may read on. Else until it may.

@@ -33,6 +33,7 @@ class Quotas:
         self._settings = settings
         self._limits = settings.default_limits
         self._named = {Tenant(name): settings.limits_of(name) for name in settings.tenants}
+        self._limits_all = not self._limits.is_empty
         self.measures = measures
         self.clock = clock
         self.presence = Presence(self.limits_of, measures)
@@ -43,6 +44,8 @@ class Quotas:
         self._part = UNHEARD_PART
         self._elsewhere: dict[Tenant, list[TenantUse]] = {}
         self._gateways = 1
+        self._learned = 0
+        """How often the others were heard: what a tenant is granted is worked out when it is next asked for."""
 
     @classmethod
     def of(cls, settings: QuotaSettings, measures: Measures, clock: Clock) -> "Quotas | None":
@@ -113,12 +116,10 @@ class Quotas:
         """For the others; calls for each tenant what its demand was since the last time."""
         now = self.clock()
         rows: list[tuple[float, Tenant, TenantUse]] = []
-        for tenant in {*self._tenants, *self.presence.tenants}:
-            limits = self.limits_of(tenant)
-            if limits.is_empty and tenant not in self._named:
-                continue
+        there = {*self._tenants, *self.presence.tenants}
+        for tenant in there if self._limits_all else there & self._named.keys():
             use = self._use(tenant, now)
-            if (part := _part_of(use, limits)) > 0:
+            if (part := _part_of(use, self.limits_of(tenant))) > 0:
                 rows.append((part, tenant, use))
         rows.sort(key=lambda row: -row[0])
         return {tenant: use for _, tenant, use in rows[:MAX_TOLD]}
@@ -139,9 +140,11 @@ class Quotas:
                 for tenant, uses in heard.items()
             }
         )
+        self._learned += 1
         now = self.clock()
         for tenant, held in self._tenants.items():
-            self._grant(tenant, held, now)
+            if held.is_short(now):  # it fills by the new share from now on; the others are full, or nearly
+                self._grant(tenant, held, now)
 
     def report(self) -> list[dict[str, Any]]:
         """Usage of the tenants that the configuration names, here and over all gateways, for an operator."""
@@ -169,12 +172,15 @@ class Quotas:
                 del self._tenants[next(iter(self._tenants))]
             burst, is_watched = self._settings.burst_seconds, name in self._named
             tenant = TenantHeld(limits, burst, self._part, self.clock, self._note_short, is_watched=is_watched)
-            if name in self._elsewhere:
-                self._grant(name, tenant, now)
+            if name not in self._elsewhere:
+                tenant.learned = self._learned
+        if tenant.learned != self._learned:
+            self._grant(name, tenant, now)
         self._tenants[name] = tenant
         return tenant
 
     def _grant(self, name: Tenant, tenant: TenantHeld, now: float) -> None:
+        tenant.learned = self._learned
         uses = self._elsewhere.get(name, [])
         silent = self._gateways - 1 - len(uses)
         for bucket, others in (

@@ -190,6 +190,20 @@ def test_another_line_of_the_log_begins_anew() -> None:
     assert granted(quotas) == 9
 
 
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_share_is_that_of_the_last_word_also_of_who_was_idle(*, is_known: bool) -> None:
+    """Shares of those who ask for nothing are not worked out each second: there may be thousands."""
+    clock = Clock()
+    quotas = make(clock, appends_per_second=100)
+    if is_known:
+        quotas.check_append(REF, 1, 10)
+    quotas.learn([{}])
+    quotas.learn([{}, {"acme": TenantUse(0, 0, 100.0, 0.0)}])
+    clock.now += 10
+
+    assert granted(quotas) == 1
+
+
 def test_two_gateways_split_a_rate() -> None:
     """Evenly as long as nothing is known of demand."""
     quotas = make(appends_per_second=100)
