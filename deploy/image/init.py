@@ -8,7 +8,15 @@ import os
 import signal
 import sys
 
-PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
+PASSED_ON = (
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGWINCH,
+)
 NOT_FOUND = 127
 OF_A_SIGNAL = 128
 """Added to a signal's number, as shells do: 137 tells of SIGKILL, so of a lack of memory."""

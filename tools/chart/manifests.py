@@ -15,11 +15,11 @@ from tools.chart.values_file import CHART
 FOLDER = CHART.parents[1] / "k8s"
 NAME = NAMESPACE = "relayrouter"
 _OF_HELM = ("helm.sh/chart", "app.kubernetes.io/managed-by")
-_HEAD = "# Made from the chart's defaults by `python -m tools.chart manifests`; a change belongs into the chart or an overlay.\n"
+_HEAD = "# Made from the chart's defaults by `python -m tools.chart manifests`: change the chart, or use an overlay.\n"
 
 
 class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  the name is the library's
         return True
 
 

@@ -172,7 +172,7 @@ def _settings() -> tuple[Schema, Schema]:
 
 
 def _plain(schema: Any, name: str = "") -> Any:
-    """Without defaults and titles, which are in docs/configuration.md; sizes and lists also as settings files write them."""
+    """Without defaults and titles (docs/configuration.md has them); sizes and lists also as files write them."""
     if isinstance(schema, list):
         return [_plain(inner, name) for inner in schema]
     if not isinstance(schema, dict):

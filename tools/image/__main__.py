@@ -1,4 +1,4 @@
-"""`python -m tools.image build [NAME:TAG]` and `python -m tools.image sbom`: the container image and its list of parts."""
+"""`python -m tools.image build [NAME:TAG]`, `python -m tools.image sbom`: the container image and its list of parts."""
 
 import argparse
 import json
@@ -20,7 +20,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     build = commands.add_parser("build", help="with docker where there is one, else with buildah")
     build.add_argument("name", nargs="?", default=f"relayrouter:{__version__}")
-    build.add_argument("--engine", choices=("docker", "buildah"), default="docker" if shutil.which("docker") else "buildah")
+    build.add_argument("--engine", choices=("docker", "buildah"), default=_engine())
     build.add_argument("--base", help="a base that is on this machine; the libraries are then installed by this Python")
     build.add_argument("--archive", type=Path, help="also write the image to this file (docker-archive)")
     parts = commands.add_parser("sbom", help="CycloneDX, from requirements/image.txt")
@@ -73,6 +73,12 @@ def _export(engine: str, name: str, archive: Path) -> None:
 def _revision() -> str:
     told = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S607
     return told.stdout.strip() or "unknown"
+
+
+def _engine() -> str:
+    """Docker where its server answers."""
+    told = shutil.which("docker") and subprocess.run(["docker", "info"], capture_output=True, check=False)  # noqa: S607
+    return "docker" if told and told.returncode == 0 else "buildah"
 
 
 def _run(command: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""A bill of materials (CycloneDX 1.6) from a requirements file with exact versions and hashes. The same input, the same text."""
+"""A bill of materials (CycloneDX 1.6) of a requirements file with hashes. The same input, the same text."""
 
 import re
 import uuid
@@ -10,7 +10,12 @@ from packaging.markers import Marker
 
 _PIN = re.compile(r"(?P<name>[a-z0-9._-]+)==(?P<version>[^\s;\\]+)\s*(?:;\s*(?P<marker>[^\\]+))?", re.IGNORECASE)
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
-_IMAGE = {"sys_platform": "linux", "platform_python_implementation": "CPython", "platform_system": "Linux", "os_name": "posix"}
+_IMAGE = {
+    "sys_platform": "linux",
+    "platform_python_implementation": "CPython",
+    "platform_system": "Linux",
+    "os_name": "posix",
+}
 
 
 class Pin(NamedTuple):
@@ -44,7 +49,19 @@ def bill_of_materials(requirements: Path, version: str) -> dict[str, Any]:
 def _component(pin: Pin) -> dict[str, Any]:
     purl = f"pkg:pypi/{pin.name}@{pin.version}"
     files = [
-        {"type": "distribution", "url": purl, "comment": "one of its files", "hashes": [{"alg": "SHA-256", "content": value}]}
+        {
+            "type": "distribution",
+            "url": purl,
+            "comment": "one of its files",
+            "hashes": [{"alg": "SHA-256", "content": value}],
+        }
         for value in pin.sha256
     ]
-    return {"type": "library", "name": pin.name, "version": pin.version, "purl": purl, "bom-ref": purl, "externalReferences": files}
+    return {
+        "type": "library",
+        "name": pin.name,
+        "version": pin.version,
+        "purl": purl,
+        "bom-ref": purl,
+        "externalReferences": files,
+    }

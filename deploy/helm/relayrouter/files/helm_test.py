@@ -1,4 +1,4 @@
-"""`helm test`: a stream goes in and comes out through the Service. Where the chart has no key to sign with, readiness only."""
+"""`helm test`: a stream goes in and comes out through the Service. Without a key to sign with, readiness only."""
 
 import os
 import subprocess
@@ -23,7 +23,10 @@ def main() -> int:
     tail = ["relayrouter", "tail", session, "--from-start", "--until-run-end", "--text", "--quiet"]
     read = subprocess.run(tail, env=access, timeout=30, check=True, capture_output=True, text=True).stdout
     if read.rstrip("\n") != TEXT:
-        print(f"the text that came out ({len(read)} characters) is not the one that went in ({len(TEXT)})", file=sys.stderr)
+        print(
+            f"the text that came out ({len(read)} characters) is not the one that went in ({len(TEXT)})",
+            file=sys.stderr,
+        )
         return 1
     print(f"{len(TEXT)} characters went through session {session} unchanged")
     return 0

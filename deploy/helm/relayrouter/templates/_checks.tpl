@@ -41,6 +41,9 @@
 {{- if regexMatch "^[a-z+]+://[^/@]*:[^/@]+@" .Values.redis.url -}}
 {{- fail "redis.url holds a password, which would be readable in a ConfigMap: put it into a Secret (redis.existingPasswordSecret), or the whole URL (redis.existingUrlSecret)" -}}
 {{- end -}}
+{{- if and .Values.redis.tls.existingSecret .Values.redis.url (not (hasPrefix "rediss" .Values.redis.url)) -}}
+{{- fail (printf "redis.tls.existingSecret has no effect on %s://; write rediss instead of redis in redis.url" (regexFind "^[a-z+]+" .Values.redis.url)) -}}
+{{- end -}}
 {{- if and .Values.redis.tls.clientCertificate (not .Values.redis.tls.existingSecret) -}}
 {{- fail "redis.tls.clientCertificate needs redis.tls.existingSecret with tls.crt and tls.key" -}}
 {{- end -}}
