@@ -204,7 +204,8 @@ class Storms:
         report.admitted_by_second = [admitted[second] for second in seconds]
 
     async def _admitted(self) -> "Counter[int]":
-        """By Unix second, by all gateways that answer, of every kind of connect but plain reads."""
+        """By all gateways that answer, of every kind of connect but plain reads. Their seconds begin where they like:
+        each counts for the Unix second that it is nearest to."""
         timeout = aiohttp.ClientTimeout(total=_ASK_SECONDS)
         found: Counter[int] = Counter()
         async with aiohttp.ClientSession(timeout=timeout) as http:
@@ -212,7 +213,7 @@ class Storms:
                 with suppress(aiohttp.ClientError, OSError, TimeoutError, ValueError, KeyError):
                     async with http.get(f"{url}/admin/admission") as response:
                         for row in (await response.json())["by_second"]:
-                            found[int(row["at"])] += row["new"] + row["resume"]
+                            found[round(row["at"])] += row["new"] + row["resume"]
         return found
 
     async def _judge(self, report: StormReport, crowd: Crowd, failures: "Counter[str]") -> None:
