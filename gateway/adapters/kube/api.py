@@ -112,12 +112,20 @@ class KubePods:
             if file is None:
                 config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
             else:
-                await config.load_kube_config(  # type: ignore[no-untyped-call]
-                    str(file), client_configuration=configuration, persist_config=False
-                )
+                await _load_file(file, configuration)
             self._namespace = self._namespace or _own_namespace()
             self._client = ApiClient(configuration)
         return self._client, self._namespace
+
+
+async def _load_file(file: Path, configuration: Configuration) -> None:
+    """Raises ConfigException. Nothing of the file is in its text: there are secrets in it."""
+    try:
+        await config.load_kube_config(  # type: ignore[no-untyped-call]
+            str(file), client_configuration=configuration, persist_config=False
+        )
+    except (yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError) as exc:  # whatever it stumbles over
+        raise ConfigException(f"{file} is no kubeconfig ({type(exc).__name__})") from exc
 
 
 def _own_namespace() -> str:
@@ -132,7 +140,7 @@ def _told() -> Iterator[None]:
     """What the client raises, in the words of the port."""
     try:
         yield
-    except (ConfigException, yaml.YAMLError) as exc:
+    except ConfigException as exc:
         raise PodsAway(AwayReason.NO_ACCOUNT, str(exc)) from exc
     except ApiException as exc:
         raise failure(exc.status or 500, b"") from exc

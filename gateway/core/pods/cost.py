@@ -46,10 +46,11 @@ class PodCost:
         return self._outage.is_on
 
     async def run(self) -> None:
-        await asyncio.sleep(self._rng.random() * LOOK_SECONDS)  # pods that start together do not write together
+        look_seconds = min(LOOK_SECONDS, self._plan.every_seconds)
+        await asyncio.sleep(self._rng.random() * look_seconds)  # pods that start together do not write together
         while True:
             await self.step()
-            await asyncio.sleep(min(LOOK_SECONDS, self._plan.every_seconds))
+            await asyncio.sleep(look_seconds)
 
     async def step(self) -> None:
         """Write it, if that is due."""
