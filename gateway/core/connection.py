@@ -157,7 +157,7 @@ class Connection(Standing):
         self.is_live = self.was_live = True
         if self.pacing is not None:
             self.pacing.live(self.shared.clock())
-        self.rebuilding = None
+        self.arrive()
         self.check_window(self.shared.clock())
         return True
 

@@ -112,6 +112,7 @@ class Door:
         `check_present` raises when the client has left; it is called last. A gateway that was frozen finds connects
         that were given up long ago: a claim would supersede the connection that the same client has elsewhere by now.
         """
+        asked_at = self.clock()
         ref = await self._access.subscriber(principal, request.session)
         self.check_quota(request, principal)
         await self._turns.take(is_return=request.is_resume)
@@ -119,12 +120,17 @@ class Door:
             if (refusal := self._refusal()) is not None:  # a drain began while this one waited, or sent its token
                 raise refusal
             async with self._hub.resume.budget.share(self._hub.resume.page_bytes):
-                return await self._claim(ref, request, principal, check_present)
+                return await self._claim(ref, request, principal, check_present, asked_at)
         finally:
             self._turns.give_back()
 
     async def _claim(
-        self, ref: SessionRef, request: ConnectRequest, principal: Principal, check_present: Callable[[], None]
+        self,
+        ref: SessionRef,
+        request: ConnectRequest,
+        principal: Principal,
+        check_present: Callable[[], None],
+        asked_at: float,
     ) -> Visit:
         if not principal.may_create(ref.session):
             # Before the index: what is pushed to this user must never go into a session of somebody else (G11).
@@ -163,6 +169,8 @@ class Door:
         connection.quality.on_returns(self._returns.count(ref.key, request), self.clock())
         if request.is_return:
             self.measures.reconnects += 1
+        if request.is_resume and request.channel is not Channel.POLL:  # a further poll is no return
+            connection.returned_at = asked_at
         return Visit(self, connection, outcome, request.last_received_seq)
 
     def _make_connection(self, ref: SessionRef, request: ConnectRequest, principal: Principal) -> Connection:

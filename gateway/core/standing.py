@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Standing(Outlet):
     """`sent_seq` on `line`: everything up to it was written, announced or rebuilt."""
 
-    __slots__ = ("is_acking", "is_below_log", "kept_until", "line", "rebuilding", "uptake")
+    __slots__ = ("is_acking", "is_below_log", "kept_until", "line", "rebuilding", "returned_at", "uptake")
 
     def __init__(self, shared: Shared, session: LocalSession, *, is_acking: bool) -> None:
         super().__init__(shared, session)
@@ -33,6 +33,8 @@ class Standing(Outlet):
         self.kept_until: int | None = None
         """It began `live` at this seq, below which only kept items are for it; None when it has them."""
         self.rebuilding: Rebuilding | None = None
+        self.returned_at: float | None = None
+        """When a returning client asked to be let in; None: it is a new one, or has been live since."""
         self.uptake = Uptake(self.opened_at, is_acking=is_acking)
 
     @property
@@ -53,6 +55,13 @@ class Standing(Outlet):
     def is_to_be_rebuilt(self) -> bool:
         """Something comes before the log is read on: what has left it, or kept items for one that begins `live`."""
         return self.is_below_log or self.kept_until is not None
+
+    def arrive(self) -> None:
+        """It has everything: nothing is left to rebuild, and a return has taken so long (counted once)."""
+        self.rebuilding = None
+        if self.returned_at is not None:
+            self.shared.measures.resume_seconds.observe(self.shared.clock() - self.returned_at)
+            self.returned_at = None
 
     def cursor(self, seq: int) -> Cursor:
         epoch, _, fork = self.line.decode().partition(".")

@@ -1,4 +1,4 @@
-"""Where Prometheus' programs are: in the folder RR_PROMETHEUS_BIN, or on PATH. Without them tests are skipped."""
+"""Where Prometheus' programs are: in the folder PROMETHEUS_BIN, or on PATH. Without them tests are skipped."""
 
 import os
 import shutil
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-REASON = "not found in RR_PROMETHEUS_BIN or on PATH"
+REASON = "not found in PROMETHEUS_BIN or on PATH"
 
 
 def program(name: str) -> Path | None:
-    folder = os.environ.get("RR_PROMETHEUS_BIN")
+    folder = os.environ.get("PROMETHEUS_BIN")
     found = shutil.which(name, path=folder) if folder else shutil.which(name)
     return None if found is None else Path(found)
 

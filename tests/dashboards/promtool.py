@@ -18,6 +18,7 @@ SCOPE = 'namespace="n",app_kubernetes_io_instance="r",pod="p"'
 END = "50m"
 SAMPLES_SECONDS = 15
 RUN_SECONDS = 50
+_ONE = re.compile(r"^Unit Testing: +(\S+)\n(.*?)(?=^Unit Testing|\Z)", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from gateway.adapters.prometheus import METRICS, Kind
+from tools.dashboards.__main__ import ROOT
 from tools.dashboards.alert import Alert
 from tools.dashboards.alerts import ALERTS
 from tools.dashboards.boards import BOARDS, NOT_SHOWN
@@ -38,6 +39,17 @@ def test_every_metric_is_on_a_dashboard_or_says_why_not() -> None:
 
     assert set(EXPORTED) - shown == set(NOT_SHOWN)
     assert all(NOT_SHOWN.values())
+
+
+def test_every_metric_is_measured_somewhere() -> None:
+    """A row of the table whose number nobody writes is a panel that is well for ever."""
+    written = " ".join(
+        path.read_text(encoding="utf-8")
+        for path in (ROOT / "gateway").rglob("*.py")
+        if path.name not in ("table.py", "measures.py")
+    )
+
+    assert not [metric.name for metric in METRICS if not re.search(rf"\b{metric.source}\b", written)]
 
 
 def test_every_label_value_that_is_asked_for_exists() -> None:

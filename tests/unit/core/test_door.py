@@ -15,9 +15,9 @@ from gateway.core.turns import WAIT_SECONDS
 from gateway.core.visit import Speech
 from gateway.domain.access.principal import EVERYBODY, Principal, Scope
 from gateway.domain.wire.close_codes import CloseCode
-from gateway.domain.wire.connect import ConnectRequest
+from gateway.domain.wire.connect import Channel, ConnectRequest
 from gateway.domain.wire.errors import ErrorCode, RelayError
-from gateway.domain.wire.ids import ClientId, SessionId, Tenant, UserId
+from gateway.domain.wire.ids import ClientId, ConnectionId, SessionId, Tenant, UserId
 from gateway.ports import ClaimRefusal, ClaimRefused, Directory, StoreUnavailable
 from gateway.settings import AuthSettings, LivenessSettings, RetentionSettings, ServerSettings
 from tests.unit.core.fake_link import FakeLink
@@ -123,6 +123,32 @@ async def test_who_has_left_before_the_claim_claims_nothing() -> None:
 
         assert not it.log.claims
         assert not it.hub.connections
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({"last_received_seq": 0}, 1),
+        ({"replaces": ConnectionId("c0")}, 1),
+        ({}, 0),
+        ({"retry_count": 1}, 0),
+        ({"last_received_seq": 0, "channel": Channel.POLL}, 0),
+    ],
+)
+async def test_a_return_is_measured_from_its_request_until_it_is_live(changes: dict[str, Any], count: int) -> None:
+    """A client that is new, or goes on polling, is none."""
+    async with door() as (it, door_, records):
+        records.gate = asyncio.Event()
+        entering = it.owner.start("enter", door_.enter(dataclasses.replace(REQUEST, **changes), EVERYBODY))
+        await settle()
+        it.now[0] += 1.5
+        records.gate.set()
+        visit = await entering
+        visit.begin(FakeLink())
+        measured = it.measures.resume_seconds
+        assert (sum(measured.counts), measured.total) == (count, 1.5 * count)
+
+        visit.end("client")
 
 
 async def test_a_visit_from_the_claim_to_the_release() -> None:
