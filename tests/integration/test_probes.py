@@ -109,6 +109,7 @@ async def _until_ready(http: aiohttp.ClientSession, gateway: Gateway) -> None:
 
 
 async def test_ids_paths_and_methods_of_callers_make_no_series(stage: Stage) -> None:
+    """Failure catalogue P01."""
     server = stage.server()
     gateway = await stage.gateway(server.url)
     async with aiohttp.ClientSession() as http:

@@ -32,7 +32,7 @@ def test_imports_point_down() -> None:
 
 
 def test_only_the_task_owner_creates_tasks() -> None:
-    """Style 19: a task without an owner dies silently. Beside core.tasks, the block of a TaskGroup is an owner, too."""
+    """Style 19: a task without an owner dies silently (A13). Beside core.tasks, the block of a TaskGroup owns, too."""
     makers = [
         f"{name}:{node.lineno}"
         for name, tree in trees()

@@ -260,6 +260,34 @@ describe("the ladder", () => {
     expect(new Set(stage.gateway.requests.map(({ url }) => url.pathname))).toEqual(new Set(["/v1/sessions/chat/ws"]));
   });
 
+  it("holds one event stream whatever is asked of it, and lets it go at the climb and at the end (S04)", async () => {
+    const stage = new Stage();
+    const streams = blocked(stage);
+    const session = stage.connect();
+    const readers = [1, 2, 3, 4, 5].map(() => new Reader(session));
+    await stage.clock.advance(10_000);
+    const open = (of: PlayedStream[]): number => of.filter((stream) => !stream.isAborted).length;
+    const read = open(streams);
+    stage.gateway.onSocket = (socket) => {
+      socket.welcome({ cursor: "e.f.0" });
+    };
+    await stage.clock.advance(90_000);
+    const climbed = [session.channel, open(streams)];
+
+    const other = new Stage();
+    const others = blocked(other);
+    const closed = other.connect();
+    await other.clock.advance(10_000);
+    const before = open(others);
+    closed.close();
+    await settle();
+
+    expect(readers.length).toBe(5);
+    expect(read).toBe(1);
+    expect(climbed).toEqual(["websocket", 0]);
+    expect([before, open(others)]).toEqual([1, 0]);
+  });
+
   it("stays on SSE when a climb fails, and is not disturbed by it", async () => {
     const stage = new Stage();
     blocked(stage);

@@ -58,7 +58,7 @@ def test_final_closes_have_a_typed_error(code: int, error_type: type[Exception],
 
 @pytest.mark.parametrize("row", VECTORS["errors"], ids=lambda row: row["code"])
 def test_every_refusal_of_the_gateway_is_understood(row: dict[str, Any]) -> None:
-    """Retryable ones come back, the others are final; 401 asks for a token first (U07)."""
+    """Retryable ones come back, the others are final; 401 asks for a token first (S09, U07)."""
     body = {"error": {"code": row["code"], "message": "why", "retryable": row["retryable"]}}
     ending = refused(row["http_status"], body, 1.5)
 
@@ -73,11 +73,11 @@ def test_every_refusal_of_the_gateway_is_understood(row: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("status", [200, 301, 302, 401, 403, 404, 407, 500, 502, 504])
 def test_an_answer_without_our_error_body_is_the_transports(status: int) -> None:
-    """Pages of proxies and portals say nothing of the session."""
+    """Pages of proxies and portals say nothing of the session (S09)."""
     assert refused(status, None, None).after is After.TRANSPORT
 
 
 @pytest.mark.parametrize(("after_seconds", "after"), [(3.0, After.BUSY), (None, After.TRANSPORT)])
 def test_a_proxy_may_ask_for_patience(after_seconds: float | None, after: After) -> None:
-    """A 503 that says when is a word; one that does not is a page."""
+    """A 503 that says when is a word; one that does not is a page (S09)."""
     assert refused(503, None, after_seconds).after is after

@@ -20,6 +20,7 @@ async def connections(gateway: Gateway) -> int:
 
 
 async def test_a_new_gateway_gets_its_share_and_the_reader_of_a_run_stays(stage: Stage) -> None:
+    """Failure catalogue K11."""
     server = stage.server()
     old, new = await stage.start_gateways(2, server.url, **EAGER)
     await new.kill()

@@ -156,7 +156,7 @@ async def test_slots_that_move_atomically_cost_nothing(shared: tuple[Stage, Clus
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_slot_that_moves_key_by_key_is_waited_for(shared: tuple[Stage, Cluster, list[Gateway]]) -> None:
-    """Its sessions answer TRYAGAIN meanwhile: producers wait and are not refused, sockets stay, nothing is lost."""
+    """Its sessions answer TRYAGAIN: producers wait and are not refused, sockets stay, nothing is lost (R08)."""
     stage, cluster, gateways = shared
     play = await Play(stage, gateways, cluster, "keys").seated()
     source, target, _ = cluster.primaries
@@ -176,7 +176,7 @@ async def test_slot_that_moves_key_by_key_is_waited_for(shared: tuple[Stage, Clu
 
 
 async def test_sharded_channels_deliver_and_follow_their_slot(stage: Stage, cluster: Cluster) -> None:
-    """`redis.shard_publish`: the slot of a gateway's channel moves under load; it subscribes there, nothing is lost."""
+    """`redis.shard_publish`: the slot of a gateway's channel moves under load; it follows, nothing is lost (R08)."""
     play = await Play.begin(stage, cluster, 2, redis__shard_publish="true")
     channel = slot_of(f"rr:ch:{play.gateways[0].ident}".encode())
     source = cluster.owner_of(channel)

@@ -139,6 +139,7 @@ async def test_the_newest_claim_wins_and_tells_the_old_connection(stage: Stage, 
 
 @pytest.mark.parametrize("takeovers", [9, 10, 11])
 async def test_10_takeovers_a_minute(stage: Stage, takeovers: int) -> None:
+    """Failure catalogue B08."""
     await stage.claimed("c0")
     outcomes = [await stage.claim(f"c{place + 1}") for place in range(takeovers)]
 

@@ -162,6 +162,7 @@ async def test_what_was_acked_is_where_a_client_without_a_cursor_goes_on(world: 
 
 @pytest.mark.parametrize(("size", "code"), [(65_536, None), (65_537, 1009), (300_000, 1009)])
 async def test_the_limit_of_a_message(world: World, size: int, code: int | None) -> None:
+    """Failure catalogue A08."""
     message = json.dumps({"type": "control", "payload": {"kind": "ping", "pad": ""}})
     message = message.replace('"pad": "', '"pad": "' + "x" * (size - len(message)))
     async with world.connect("/v1/sessions/chat-1/ws?client=c1") as socket:
@@ -175,6 +176,7 @@ async def test_the_limit_of_a_message(world: World, size: int, code: int | None)
 
 @pytest.mark.parametrize(("last", "is_too_big"), [(8_191, False), (8_192, False), (8_193, True)])
 async def test_many_fragments_are_one_message_to_the_limit(world: World, last: int, is_too_big: bool) -> None:
+    """Failure catalogue A08."""
     async with raw_socket(world) as (reader, writer):
         for i in range(7):
             writer.write(masked(b"x" * 8_192, opcode=0x1 if i == 0 else 0x0, is_last=False))

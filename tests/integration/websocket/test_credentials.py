@@ -109,6 +109,7 @@ async def test_a_refused_first_message_says_why_and_closes(guarded: World, messa
 
 
 async def test_a_first_message_beyond_its_limit(guarded: World) -> None:
+    """Failure catalogue A08, A15."""
     for size in (8_193, 100_000):
         async with guarded.connect("/relay?sid=a") as socket:
             await socket.ws.send_str("x" * size)
@@ -116,6 +117,7 @@ async def test_a_first_message_beyond_its_limit(guarded: World) -> None:
 
 
 async def test_silent_sockets_give_their_places_back(server: Server) -> None:
+    """Failure catalogue A15."""
     async with serving(server, auth=JWT, server={"auth_timeout_seconds": 0.3, "max_connections": 5}) as world:
         path = "/relay?sid=a"
         sockets = [await world.http.ws_connect(world.url + path, autoclose=False) for _ in range(5)]

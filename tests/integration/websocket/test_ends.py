@@ -49,6 +49,7 @@ async def talk_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 
 async def test_a_peer_that_goes_on_talking_after_our_close_is_cut(world: World) -> None:
+    """Failure catalogue A03, A15."""
     async with raw_socket(world) as (reader, writer):
         (connection,) = world.gateway.hub.connections
         connection.begin_close(1012, "restart")

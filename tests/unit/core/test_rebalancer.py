@@ -126,6 +126,7 @@ async def test_an_even_cluster_is_left_alone() -> None:
 
 
 async def test_nobody_in_a_run_is_asked() -> None:
+    """Failure catalogue K11."""
     async with scene() as it:
         it.runs.have(is_open=True)
 

@@ -1,6 +1,7 @@
 """Owned tasks: no end goes unnoticed, no task outlives its owner, clean-ups get their time."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Coroutine, Iterator, MutableMapping
 from typing import Any
 
@@ -67,6 +68,30 @@ async def test_a_failure_is_logged_and_no_incident_for_a_task_that_may_end(logs:
     assert incidents == []
     assert [(line["event"], line["task"]) for line in logs] == [("task_failed", "repair")]
     assert not len(owner)
+
+
+async def test_a_task_that_only_its_owner_knows_outlives_every_collection() -> None:
+    """Failure catalogue A13: the loop itself holds tasks weakly, and what this one waits for holds only it."""
+    owner = Incidents().owner()
+    ended: list[str] = []
+
+    async def waits_for_what_nobody_else_knows() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+        finally:
+            ended.append("left")
+
+    owner.start("waits", waits_for_what_nobody_else_knows())
+    await settle()
+    gc.collect()
+    await settle()
+
+    assert ended == []
+    await owner.stop(1)
+    assert ended == ["cancelled", "left"]
 
 
 async def test_tasks_that_run_for_ever_end_one_by_one_the_newest_first() -> None:

@@ -159,7 +159,7 @@ export class PlayedStream {
   private controller: ReadableStreamDefaultController<Uint8Array> | null = null;
   readonly response: Response;
 
-  constructor(signal: AbortSignal | null) {
+  constructor(private readonly signal: AbortSignal | null) {
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
         this.controller = controller;
@@ -167,6 +167,11 @@ export class PlayedStream {
       },
     });
     this.response = new Response(body, { headers: { "Content-Type": "text/event-stream; charset=utf-8" } });
+  }
+
+  /** The client has let go of it. */
+  get isAborted(): boolean {
+    return this.signal?.aborted ?? false;
   }
 
   write(text: string): void {

@@ -9,6 +9,7 @@ from tests.unit.adapters.http.test_producer_api import error_of, token
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics"])
 @pytest.mark.parametrize("headers", [{}, {"Origin": "https://evil.com", "Host": "evil.com"}])
 async def test_probes_and_metrics_need_no_headers(path: str, headers: dict[str, str]) -> None:
+    """Failure catalogue H07."""
     async with serving(AUTH) as served:
         status, _, _ = await served.ask("GET", served.admin_url + path, headers=headers)
         head, _, _ = await served.ask("HEAD", served.admin_url + path, headers=headers)
@@ -18,6 +19,7 @@ async def test_probes_and_metrics_need_no_headers(path: str, headers: dict[str, 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/admin/status", "/admin/admission"])
 async def test_the_public_port_has_none_of_it(path: str) -> None:
+    """Failure catalogue H07."""
     async with serving() as served:
         status, _, _ = await served.ask("GET", path)
 

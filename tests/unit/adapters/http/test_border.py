@@ -230,6 +230,7 @@ async def test_a_token_is_in_no_log_line_and_no_answer(
 
 
 async def test_headers_that_trickle_are_cut_off() -> None:
+    """Failure catalogue A15."""
     async with serving(server=ServerSettings(header_timeout_seconds=0.05)) as served:
         assert await raw(served, b"GET / HTTP/1.1\r\nHost: x\r\n") == b""
         assert await raw(served, b"") == b""

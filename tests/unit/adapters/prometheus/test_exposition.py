@@ -70,6 +70,7 @@ def test_values_come_from_the_measures() -> None:
 
 
 def test_no_id_path_or_odd_reason_makes_a_series() -> None:
+    """Failure catalogue P01."""
     before = scrape(Measures())
     measures = Measures()
     odd = [f"session-{n}" for n in range(1_000)] + [f"/path/{n}" for n in range(500)] + [str(n) for n in range(50)]
@@ -92,12 +93,16 @@ def test_no_id_path_or_odd_reason_makes_a_series() -> None:
     [
         ("rtt_seconds", 0.003),
         ("rtt_seconds", 2.0),
+        ("first_token_seconds", 20.0),
+        ("run_seconds", 90.0),
+        ("run_seconds", 600.0),
         ("publish_to_write_seconds", 0.0006),
         ("append_seconds", 5.0),
         ("loop_lag_seconds", 0.2),
     ],
 )
 def test_what_is_normal_falls_into_a_finite_bucket(name: str, value: float) -> None:
+    """Failure catalogue P03."""
     measures = Measures()
     getattr(measures, name).observe(value)
 

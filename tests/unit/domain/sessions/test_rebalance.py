@@ -104,6 +104,7 @@ def test_half_of_them_back_by_chance_is_no_reason_to_rest() -> None:
 def test_never_above_the_budget_of_any_minute_and_never_past_the_border(
     counts: list[int], per_minute: int, jitter: int
 ) -> None:
+    """Failure catalogue K11."""
     rebalance = Rebalance(RebalanceRules(0.15, per_minute, 0))
     own, *others = counts
     asked: list[tuple[float, int]] = []

@@ -168,6 +168,7 @@ def test_a_value_that_contains_itself_is_refused() -> None:
     ],
 )
 def test_a_lone_surrogate_becomes_the_replacement_character(escaped: bytes, template: bytes) -> None:
+    """Failure catalogue A12."""
     item = make_item(decode_json(template % escaped, ANY))
 
     text = item.body.decode()

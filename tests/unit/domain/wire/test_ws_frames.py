@@ -58,6 +58,7 @@ async def test_close_frames_equal_those_of_aiohttp(code: int, reason: str) -> No
     ("reason", "kept"), [("a" * 123, "a" * 123), ("a" * 124, "a" * 123), ("\u00e9" * 80, "\u00e9" * 61)]
 )
 def test_a_long_reason_is_cut_on_a_character(reason: str, kept: str) -> None:
+    """Failure catalogue A11."""
     frame = encode_close(4401, reason)
 
     assert frame[:2] == bytes((0x88, len(frame) - 2))

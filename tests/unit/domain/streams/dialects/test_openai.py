@@ -29,6 +29,12 @@ def chunk(content: Any = None, **rest: Any) -> bytes:
     return json.dumps({"object": "chat.completion.chunk", "choices": [choice], **rest}, ensure_ascii=False).encode()
 
 
+def call(index: int | None, ident: str | None, arguments: str) -> dict[str, Any]:
+    """One entry of `tool_calls`."""
+    found = {} if index is None else {"index": index}
+    return {**found, **({} if ident is None else {"id": ident}), "function": {"arguments": arguments}}
+
+
 def test_content_reasoning_and_tool_calls_are_told_apart() -> None:
     calls = [{"index": 0, "id": "", "function": {"arguments": '{"a'}}]
     chunks = [
@@ -44,6 +50,23 @@ def test_content_reasoning_and_tool_calls_are_told_apart() -> None:
 
     assert pieces == [ThinkingPiece("hm"), ThinkingPiece("m"), TextPiece("Hi"), ToolPiece({"tool_calls": calls})]
     assert end == StreamEnd(EndReason.COMPLETE, "tool_calls", {"total_tokens": 7})
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [[call(0, "a", "{"), call(0, None, '"x":')], [call(0, None, "1}")]],
+        [[call(0, "a", "{}")], [call(0, "b", "{}")]],
+        [[call(0, "a", "{")], [call(0, "", "}")]],
+        [[call(None, None, "{}")], [call(1, "b", "{}"), call(0, "a", "{}")]],
+    ],
+    ids=["one index twice in the first chunk", "one index for two calls", "an empty id", "no index, no order"],
+)
+def test_tool_calls_are_passed_on_as_they_came(deltas: list[list[dict[str, Any]]]) -> None:
+    """Failure catalogue L05: whoever reads them knows the provider; nothing is merged, sorted or mended on the way."""
+    pieces, _ = read(OpenAiDialect(), b"\n".join(chunk(delta={"tool_calls": calls}) for calls in deltas))
+
+    assert tools_of(pieces) == [{"tool_calls": calls} for calls in deltas]
 
 
 def test_reasoning_under_both_names_counts_once() -> None:
@@ -171,6 +194,7 @@ def test_event_stream_framing_is_taken_off() -> None:
 
 @pytest.mark.parametrize("done", [b"data: [DONE]", b"data:[DONE]", b"data: [DONE]  \r", b"[DONE]"])
 def test_done_is_recognised_in_each_form(done: bytes) -> None:
+    """Failure catalogue L06."""
     dialect = OpenAiDialect()
     dialect.feed(chunk("a") + b"\n" + done + b"\n")
 
@@ -179,6 +203,7 @@ def test_done_is_recognised_in_each_form(done: bytes) -> None:
 
 
 def test_a_token_that_reads_done_is_text() -> None:
+    """Failure catalogue L06."""
     pieces, end = read(OpenAiDialect(), b"data: " + chunk("[DONE]") + b"\n")
 
     assert pieces == [TextPiece("[DONE]")]
@@ -197,6 +222,7 @@ def test_a_token_that_reads_done_is_text() -> None:
 def test_either_word_of_the_provider_makes_it_complete(
     finish_reason: str | None, done: bool, reason: EndReason
 ) -> None:
+    """Failure catalogue L06."""
     data = chunk("a", finish_reason=finish_reason) + b"\n" + (b"data: [DONE]\n" if done else b"")
 
     _, end = read(OpenAiDialect(), data)
@@ -230,6 +256,7 @@ def test_either_word_of_the_provider_makes_it_complete(
     ],
 )
 def test_a_bad_line_fails_the_run_and_keeps_what_came_before(bad: bytes, problem: str) -> None:
+    """Failure catalogue L07."""
     dialect = OpenAiDialect()
 
     pieces, end = read(dialect, chunk("good") + b"\n" + bad + b"\n" + chunk("late", finish_reason="stop") + b"\n")
