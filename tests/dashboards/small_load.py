@@ -18,12 +18,13 @@ PAUSE_SECONDS = 0.02
 
 @asynccontextmanager
 async def small_load(stage: Stage, gateways: Sequence[Gateway]) -> AsyncIterator[None]:
-    """Until the block ends. What fails in it fails the block."""
+    """Until the block ends, at both of two gateways. What fails in it fails the block."""
     urls = [gateway.url for gateway in gateways]
     await seat(stage, "flow", gateways, 4, move_every_ms=MOVES_EVERY_MS)
-    publisher = stage.publisher(gateways, "flow", Ledger())
+    await seat(stage, "ebb", gateways, 4, move_every_ms=MOVES_EVERY_MS)
     async with (
-        stage.flow(publisher, per_second=50),
+        stage.flow(stage.publisher(gateways[:1], "flow", Ledger()), per_second=50),
+        stage.flow(stage.publisher(gateways[1:], "ebb", Ledger()), per_second=50),
         connect(urls, session="talk") as session,
         Publisher(urls, session="talk") as agent,
         Inbox(urls) as inbox,
