@@ -45,7 +45,7 @@ READY := $(VENV)/.dev $(JS)/dist/.built
 test: test-plain test-faults test-slow test-browser test-js ## Run the tests: about twenty minutes on two cores.
 
 test-plain: $(READY)
-	@$(PYTEST) tests/unit tests/chart tests/image sdk/python/tests tests/integration -m "not soak and not fault" -n $(JOBS) --dist loadfile
+	@$(PYTEST) tests/unit tests/chart tests/dashboards tests/image sdk/python/tests tests/integration -m "not soak and not fault" -n $(JOBS) --dist loadfile
 
 test-faults: $(READY)
 	@$(PYTEST) tests/integration -m "fault and not soak" -n $(JOBS) --dist loadfile --ignore $(SLOW)
