@@ -61,7 +61,7 @@ class RedisExchange:
         answer, _ = await self._write(
             self._scripts.input,
             request.session,
-            (*_of_exchange(keys), keys.routes),
+            (*_of_exchange(keys), keys.routes, absent_key(request.session)),
             arguments,
             request.user if request.may_create else None,
             may_make=request.may_create,
@@ -86,7 +86,7 @@ class RedisExchange:
         answer, _ = await self._write(
             self._scripts.open_ask,
             request.session,
-            _of_exchange(session_keys(request.session)),
+            (*_of_exchange(session_keys(request.session)), absent_key(request.session)),
             arguments,
             request.owner,
             may_make=True,
@@ -121,7 +121,7 @@ class RedisExchange:
         found, state = await self._write(
             self._scripts.resolve_ask,
             answer.session,
-            _of_exchange(session_keys(answer.session)),
+            (*_of_exchange(session_keys(answer.session)), absent_key(answer.session)),
             arguments,
             None,
             may_make=False,

@@ -13,11 +13,15 @@ from gateway.domain.wire.ids import ConnectionId, ProducerName, RunId
 from gateway.domain.wire.own_identity import run_writer
 from gateway.domain.wire.payload import make_item
 from gateway.ports import (
+    Answer,
     AppendRequest,
+    AskId,
+    AskStatus,
     Claimed,
     ClaimRequest,
     EndedBy,
     InputRequest,
+    OpenAsk,
     OpenRun,
     Order,
     ProducerRef,
@@ -79,6 +83,8 @@ class Scene:
         await side.store.append(AppendRequest(REF, (say("a"),), named, 1, idempotency_key="k", owner=USER, due_ms=due))
         await side.store.append(AppendRequest(REF, (say("b"),), named, 2, kept_ms=60_000, due_ms=due))
         await side.store.append(AppendRequest(REF, (say("d"),), push, 2, order=Order.CONTIGUOUS, due_ms=due))
+        late = make_item({"kind": "delta", "run": "r4", "text": "e"})
+        await side.store.append(AppendRequest(REF, (late,), push, 3, order=Order.CONTIGUOUS, due_ms=due))
         claimed = await side.store.claim(
             ClaimRequest(REF, GATEWAY, ConnectionId("c"), CLIENT, may_create=True, user=USER)
         )
@@ -92,6 +98,7 @@ class Scene:
         text = make_item({"kind": "delta", "run": RUN, "text": "hello"})
         await side.store.append(AppendRequest(REF, (text,), writer, 1, due_ms=due))
         self.abandon()
+        self.be_overdue()
         there = {key.removeprefix(PREFIX) for key in self.keys()}
         assert there == {"meta", "log", "clients", "seen", "kept", "pending", "outbox", "routes", "gws", "text:r"}
 
@@ -99,6 +106,12 @@ class Scene:
         """The run's lease is over: the next sweep ends it."""
         record = self.source.admin.hget(PREFIX + "meta", "r:r").split(" ")
         self.source.admin.hset(PREFIX + "meta", "r:r", " ".join([*record[:2], "1", *record[3:]]))
+
+    def be_overdue(self) -> None:
+        """Whatever passes by lets go what waits, and with it a run begins that its caller knows nothing of."""
+        lines = self.source.admin.hget(PREFIX + "pending", "#").split("\n")
+        aged = [" ".join([number, "1", *rest]) for number, _, *rest in (line.split(" ") for line in lines)]
+        self.source.admin.hset(PREFIX + "pending", "#", "\n".join(aged))
 
     def keys(self) -> dict[str, Any]:
         """As they are stored."""
@@ -144,6 +157,15 @@ CALLS: dict[str, Callable[[RedisSide, int], Awaitable[object]]] = {
             order=Order.CONTIGUOUS,
             due_ms=due,
         )
+    ),
+    "somebody speaks": lambda side, due: side.exchange.accept_input(
+        InputRequest(REF, CLIENT, USER, 2, "d" * 20, b'{"kind":"echo"', b"{}", "i", due_ms=due)
+    ),
+    "an ask is opened": lambda side, due: side.exchange.open_ask(
+        OpenAsk(REF, AskId("a"), None, b'{"kind":"ask"', b"{}", 60_000, due_ms=due)
+    ),
+    "an ask is answered": lambda side, due: side.exchange.resolve_ask(
+        Answer(REF, AskId("a"), AskStatus.ANSWERED, b'{"kind":"ask_resolved"', b"{}", "ask:a", due)
     ),
     "the session is deleted": lambda side, _: side.store.delete(REF),
 }

@@ -1,6 +1,6 @@
 #!lua
 -- input: one message of a client: in the outbox, shown to the session as `echo`, only then accepted (G12).
--- KEYS 1 meta, 2 log, 3 gws, 4 clients, 5 kept, 6 pending, 7 outbox, 8 routes
+-- KEYS 1 meta, 2 log, 3 gws, 4 clients, 5 kept, 6 pending, 7 outbox, 8 routes, 9 absent
 -- ARGV 1 incarnation, 2 head of the frames, 3 client, 4 its number, 5 digest of the payload, 6 connection that must own the
 --      route, or empty, 7 its generation, 8 due note or empty, 9 item for the agent, 10 body of the echo
 -- Result, lines of text:

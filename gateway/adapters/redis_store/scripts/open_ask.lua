@@ -1,6 +1,6 @@
 #!lua
 -- open_ask: an ask in the log, kept until it is resolved, and announced at once to the session's gateways.
--- KEYS 1 meta, 2 log, 3 gws, 4 clients, 5 kept, 6 pending, 7 outbox
+-- KEYS 1 meta, 2 log, 3 gws, 4 clients, 5 kept, 6 pending, 7 outbox, 8 absent
 -- ARGV 1 incarnation, 2 head of the frames, 3 session, 4 `"tenant":..,"session":..`, 5 ask, 6 run or empty, 7 body, 8 record,
 --      9 expires in (ms), 10 owner, 11 due note or empty
 -- Result: array: lines of text, then record, frame, resolution

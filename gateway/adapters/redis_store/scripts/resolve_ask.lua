@@ -1,6 +1,6 @@
 #!lua
 -- resolve_ask: the first valid answer wins, in one instant with the item for the agent; or the agent takes its ask back.
--- KEYS 1 meta, 2 log, 3 gws, 4 clients, 5 kept, 6 pending, 7 outbox
+-- KEYS 1 meta, 2 log, 3 gws, 4 clients, 5 kept, 6 pending, 7 outbox, 8 absent
 -- ARGV 1 incarnation, 2 head of the frames, 3 session, 4 `"tenant":..,"session":..`, 5 ask, 6 status: a or c, 7 body of
 --      `ask_resolved`, 8 item or empty, 9 due note or empty
 -- Result: array: lines of text, then record, frame, resolution
