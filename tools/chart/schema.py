@@ -57,6 +57,8 @@ SPECIAL: Mapping[str, Schema] = {
     "valkey.image.digest": _DIGEST,
     "valkey.command": {**_STRINGS, "minItems": 1},
     "valkey.resources": _OPEN,
+    "valkey.podSecurityContext": _OPEN,
+    "valkey.securityContext": _OPEN,
     "resources": _OPEN,
     "memoryWatermark": {"enum": ["cgroup", "limit"]},
     "probes.startup.failureThreshold": _AT_LEAST_ONE,
