@@ -137,7 +137,7 @@ METRICS: tuple[Metric, ...] = (
     _tenants("tenant_bytes", "Bytes a second of them, as they were sent."),
     _gauge("redis_up", "1 while the connection to Redis works.", "is_redis_up"),
     _gauge("subscription_up", "1 while the gateway hears its own channel.", "is_subscribed"),
-    _gauge("draining", "1 from SIGTERM on.", "is_draining"),
+    _gauge("draining", "1 while the gateway drains.", "is_draining"),
     _counter(
         "connects",
         "Connect attempts by outcome: accepted, the code of the refusal, or left (gave up before it was let in).",
