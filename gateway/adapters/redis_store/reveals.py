@@ -192,7 +192,8 @@ class Reveals:
         self._measures.replica_waits[outcome] += 1
         self._measures.replica_wait_seconds.observe(loop.time() - began)
         if cause is not None:
-            self._put_back(due, cause)
+            # The mark was in one session's slot, and that may be all that is wrong: another one's next time.
+            self._put_back([*due[1:], *due[:1]], cause)
             loop.call_later(PAUSE_SECONDS, self._may_go_on, server)
             return
         if self._short.pop(server, None) is not None:
