@@ -79,6 +79,24 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
             await prometheus.end()
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def outage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Prometheus]:
+    """One gateway that was well, and whose Redis is gone."""
+    program, folder = needs("prometheus"), tmp_path_factory.mktemp("outage")
+    async with Stage(folder / "stage", 1) as stage:
+        server = stage.server()
+        prometheus = Prometheus(program, folder / "prometheus")
+        try:
+            await prometheus.start(await stage.start_gateways(1, server.url))
+            async with asyncio.timeout(HOLD_SECONDS):
+                while await prometheus.query("relayrouter_redis_up") != [1]:
+                    await asyncio.sleep(0.2)
+            server.kill()
+            yield prometheus
+        finally:
+            await prometheus.end()
+
+
 @pytest.mark.parametrize(("board", "panel"), PANELS, ids=[f"{name}-{panel.title}" for name, panel in PANELS])
 async def test_a_panel_has_data(scene: Scene, board: str, panel: Panel) -> None:
     assert await scene.comes(*(query.expr for query in panel.queries)), board
@@ -99,6 +117,16 @@ async def test_every_rule_is_evaluated_without_an_error(scene: Scene) -> None:
             await asyncio.sleep(0.5)
 
     assert {(rule["health"], rule.get("lastError")) for rule in await scene.prometheus.rules()} == {("ok", None)}
+
+
+async def test_an_outage_of_redis_is_one_alert(outage: Prometheus) -> None:
+    """Seen at once; that it waits for its time is promtool's to judge."""
+    async with asyncio.timeout(HOLD_SECONDS):
+        while not await outage.query('ALERTS{alertname="RelayRouterRedisDown"}'):
+            await asyncio.sleep(0.2)
+
+    seen = {rule["name"] for rule in await outage.rules() if rule["state"] != "inactive"}
+    assert {"RelayRouterRedisDown"} == seen
 
 
 async def test_where_all_is_well_nothing_is_reported_at_once(scene: Scene) -> None:
