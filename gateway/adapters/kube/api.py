@@ -146,6 +146,9 @@ def _told() -> Iterator[None]:
         raise failure(exc.status or 500, b"") from exc
     except (aiohttp.ClientError, OSError) as exc:  # a TimeoutError is an OSError
         raise PodsAway(AwayReason.UNREACHABLE, type(exc).__name__) from exc
+    except (ValueError, TypeError, LookupError, AttributeError) as exc:
+        # Whatever the package stumbles over, a gateway goes on without it.
+        raise malformed(type(exc).__name__) from exc
 
 
 async def _check(response: aiohttp.ClientResponse) -> None:

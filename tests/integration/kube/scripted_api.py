@@ -61,7 +61,7 @@ class ScriptedApi:
             await self._runner.cleanup()
             self._runner = None
 
-    def kubeconfig(self, folder: Path) -> Path:
+    def kubeconfig(self, folder: Path, token: str = "t") -> Path:
         file = folder / "kubeconfig"
         context = {"name": "c", "context": {"cluster": "c", "user": "u", "namespace": NAMESPACE}}
         told = {
@@ -70,7 +70,7 @@ class ScriptedApi:
             "current-context": "c",
             "contexts": [context],
             "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{self.port}"}}],
-            "users": [{"name": "u", "user": {"token": "t"}}],
+            "users": [{"name": "u", "user": {"token": token}}],
         }
         file.write_text(json.dumps(told), encoding="utf-8")  # JSON is YAML
         return file

@@ -157,6 +157,17 @@ async def test_a_server_that_is_away_is_unreachable_until_it_is_back(api: Script
     assert () == (await pods.endpoints()).slices
 
 
+async def test_what_the_package_stumbles_over_ends_no_gateway(api: ScriptedApi, tmp_path: Path) -> None:
+    """A token with a line break is no header."""
+    file = api.kubeconfig(tmp_path, token="t\r\nx")
+    pods = KubePods(ClusterSettings(kubernetes=True, service=SERVICE, namespace=NAMESPACE, kubeconfig=file), "relay-0")
+    try:
+        with pytest.raises(PodsAway, match="malformed"):
+            await pods.endpoints()
+    finally:
+        await pods.close()
+
+
 @pytest.mark.parametrize("content", [None, "", "{", "clusters: []"])
 async def test_without_an_account_nothing_can_be_asked(content: str | None, tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
