@@ -29,6 +29,11 @@ _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 _FIGURES = ("run", "state", "gateway", "tokens", "tokens_per_second", "first_token_seconds", "longest_gap_seconds")
 _MAX_BODY_BYTES = 4_096
 _CLIENT = re.compile(r"[A-Za-z0-9_.~-]{1,128}")
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; connect-src 'self'"
+)
+"""The page's own files, and the relay in front of the gateways, by whichever name the browser knows this machine."""
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
@@ -151,8 +156,10 @@ class DemoPage:
         entry = files("gateway.app.demo").joinpath("page", name)
         if not entry.is_file():
             raise web.HTTPNotFound
+        relay = f"*:{self._stage.relay.port}"
+        headers = _HEADERS | {"Content-Security-Policy": f"{_POLICY} http://{relay} ws://{relay}"}
         return web.Response(
-            body=entry.read_bytes(), headers=_HEADERS, content_type=_TYPES[name.rsplit(".", 1)[1]], charset="utf-8"
+            body=entry.read_bytes(), headers=headers, content_type=_TYPES[name.rsplit(".", 1)[1]], charset="utf-8"
         )
 
     # ---- the buttons -------------------------------------------------------------------------------------------

@@ -180,6 +180,18 @@ async def test_anything_else_is_not_there(path: str) -> None:
         assert stage.asked == []
 
 
+async def test_nothing_but_its_own_files_and_the_gateways_is_used_by_the_page() -> None:
+    async with page() as (_, ask), ask("GET", "/") as answer:
+        policy = answer.headers["Content-Security-Policy"].split("; ")
+        html = await answer.text()
+
+    assert policy[:3] == ["default-src 'none'", "script-src 'self'", "style-src 'self'"]
+    assert policy[-1] == "connect-src 'self' http://*:1 ws://*:1"
+    assert "style=" not in html
+    assert "<style" not in html
+    assert "onclick" not in html
+
+
 async def test_each_button_does_what_it_says() -> None:
     async with page() as (stage, ask):
         for path in ("gateway/gateway-1/kill", "gateway/gateway-1/freeze", "redis/cut", "client/slow"):
