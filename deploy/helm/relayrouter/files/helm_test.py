@@ -8,6 +8,7 @@ import urllib.request
 from secrets import token_hex
 
 TEXT = "".join(f"Word {number} of a stream through the Service. " for number in range(200))
+SESSIONS = "helm-test-"
 PATIENCE_SECONDS = 60
 
 
@@ -18,7 +19,7 @@ def main() -> int:
         print("ready; no stream was tried: the chart holds no key to sign a token with")
         return 0
     access = {**os.environ, **({"RR_TOKEN": token} if token else {})}
-    session = f"helm-test-{token_hex(6)}"
+    session = f"{SESSIONS}{token_hex(6)}"
     subprocess.run(["relayrouter", "publish", session, "-"], input=TEXT, text=True, env=access, timeout=30, check=True)
     tail = ["relayrouter", "tail", session, "--from-start", "--until-run-end", "--text", "--quiet"]
     read = subprocess.run(tail, env=access, timeout=30, check=True, capture_output=True, text=True).stdout
@@ -36,7 +37,8 @@ def _token() -> str | None:
     """Empty: none is needed. None: none can be made here."""
     if os.environ["AUTH"] != "dev-key":
         return "" if os.environ["AUTH"] == "none" else None
-    command = ["relayrouter", "token", "--sub", "helm-test", "--ttl", "5m", "--config", os.environ["RR_CONFIG"]]
+    command = ["relayrouter", "token", "--sub", "helm-test", "--session", f"{SESSIONS}*", "--ttl", "5m"]
+    command += ["--config", os.environ["RR_CONFIG"]]
     return subprocess.run(command, timeout=30, check=True, capture_output=True, text=True).stdout.strip()
 
 
