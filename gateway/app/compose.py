@@ -93,7 +93,10 @@ class Gateway:
         if hooks.delivery is not None:
             self.hub.shared.tagger = Tagging(hooks.delivery)
         self._routes = RouteSide(self.hub, kept, measures, settings, rng)
-        self._quotas = QuotaSide(self.hub, kept.usage, measures, settings.quotas, gateway=self.id, clock=clock)
+        self._quotas = QuotaSide(
+            self.hub, kept.usage, measures, settings.quotas, gateway=self.id, clock=clock,
+            is_draining=lambda: self.drainer.is_draining,
+        )  # fmt: skip
         self._notices = HeadsNotices(self._bus, settings.bus)
         window_ms = settings.order.window_ms
         lease_ms = int(min(settings.runs.lease_seconds, settings.runs.push_lease_seconds) * 1000)

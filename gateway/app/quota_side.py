@@ -1,5 +1,6 @@
 """Puts together who may take how much: quotas, and what gateways tell each other of them. Called by compose."""
 
+from collections.abc import Callable
 from typing import Any
 
 from gateway.core.hub import Hub
@@ -24,10 +25,11 @@ class QuotaSide:
         *,
         gateway: GatewayId,
         clock: Clock,
+        is_draining: Callable[[], bool],
     ) -> None:
         self.quotas = Quotas.of(settings, measures, clock)
         self._settings = settings
-        self._exchange = None if self.quotas is None else QuotaExchange(self.quotas, board, gateway)
+        self._exchange = None if self.quotas is None else QuotaExchange(self.quotas, board, gateway, is_draining)
         hub.presence = None if self.quotas is None else self.quotas.presence
 
     def start(self, owner: TaskOwner) -> None:

@@ -4,6 +4,7 @@ Redis away: what was heard last counts. Called by compose (run for ever, leave a
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -29,7 +30,11 @@ GATEWAYS_A_SECOND: Final = 100
 class QuotaExchange:
     """One per gateway."""
 
-    def __init__(self, quotas: Quotas, board: UsageBoard, gateway: GatewayId) -> None:
+    def __init__(
+        self, quotas: Quotas, board: UsageBoard, gateway: GatewayId, is_draining: Callable[[], bool] = lambda: False
+    ) -> None:
+        """`is_draining`: its clients are about to be elsewhere, and must not be kept out by what they leave."""
+        self._is_draining = is_draining
         self._quotas = quotas
         self._board = board
         self._gateway = gateway
@@ -55,7 +60,7 @@ class QuotaExchange:
     async def tell(self) -> None:
         if self._has_left:
             return
-        usage = encode_usage(self._quotas.usage())
+        usage = encode_usage(self._quotas.usage(with_presence=not self._is_draining()))
         try:
             told = await self._board.tell(self._gateway, usage, LEASE_TELLS * self.pause_seconds)
         except StoreUnavailable as exc:

@@ -112,13 +112,15 @@ class Quotas:
 
     # ---- what gateways tell each other -------------------------------------------------------------------------
 
-    def usage(self) -> dict[str, TenantUse]:
+    def usage(self, *, with_presence: bool = True) -> dict[str, TenantUse]:
         """For the others; calls for each tenant what its demand was since the last time."""
         now = self.clock()
         rows: list[tuple[float, Tenant, TenantUse]] = []
         there = {*self._tenants, *self.presence.tenants}
         for tenant in there if self._limits_all else there & self._named.keys():
             use = self._use(tenant, now)
+            if not with_presence:
+                use = use._replace(connections=0, sessions=0)
             if (part := _part_of(use, self.limits_of(tenant))) > 0:
                 rows.append((part, tenant, use))
         rows.sort(key=lambda row: -row[0])

@@ -62,6 +62,28 @@ async def run(exchange: QuotaExchange, seconds: float) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
+@pytest.mark.parametrize(("is_draining", "refused"), [(False, True), (True, False)])
+async def test_who_leaves_a_gateway_that_drains_is_not_kept_out_elsewhere(*, is_draining: bool, refused: bool) -> None:
+    """A roll moves everybody: a tenant in the upper half of its quota would be refused for what it leaves behind."""
+    board = Board()
+    old = Quotas(QuotaSettings(connections=1), Measures(), asyncio.get_running_loop().time)
+    old.presence.joined(REF.tenant, is_new_session=True)
+    new, exchange = make(board, "new", connections=1)
+
+    await QuotaExchange(old, board, GatewayId("old"), lambda: is_draining).tell()
+    await exchange.tell()
+
+    assert refused == is_refused(new)
+
+
+def is_refused(quotas: Quotas) -> bool:
+    try:
+        quotas.presence.check(REF.tenant, is_new_session=True, replaces_one=False)
+    except RelayError:
+        return True
+    return False
+
+
 async def test_it_is_told_once_a_second() -> None:
     """While nobody waits."""
     board = Board()
