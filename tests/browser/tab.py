@@ -125,6 +125,15 @@ class DemoTab(ABC):
         """From now on; see `states`."""
         await self.value("(window.states = [], demo.session.on('state', (event) => window.states.push(event)), 0)")
 
+    async def watch_interrupts(self) -> None:
+        """From now on: what each run's interrupt was answered, in `window.interrupts`; a refusal with its `code`."""
+        await self.value(
+            "(window.interrupts = {}, ((session, interrupt) => { session.interrupt = async (run) => {"
+            " try { return window.interrupts[run] = await interrupt.call(session, run); }"
+            " catch (error) { window.interrupts[run] = { code: error.code }; throw error; } }; })"
+            "(demo.session, demo.session.interrupt), 0)"
+        )
+
     async def states(self) -> list[str]:
         """Each with its channel, like `live websocket`."""
         return [

@@ -20,6 +20,8 @@ pytestmark = [
 
 SLOW_3G = {"offline": False, "latency": 400, "downloadThroughput": 50_000, "uploadThroughput": 50_000}
 
+MAX_PRESSES = 5
+
 
 async def test_gateway_killed_in_mid_sentence(open_tab: OpenTab, site: DemoSite) -> None:
     tab = await open_tab()
@@ -168,10 +170,16 @@ async def test_second_tab_that_joins_late_is_shown_all(open_tab: OpenTab, site: 
 
 
 async def test_interrupt_from_the_page_is_the_end_of_the_text(open_tab: OpenTab, site: DemoSite) -> None:
+    """A busy page is behind: of a run that had ended before its gateway says so, and the next one is taken."""
     tab = await open_tab()
+    await tab.watch_interrupts()
 
-    run = await tab.press_in_a_run("interrupt")
-    await tab.until(f"root.querySelector('article[data-run=\"{run}\"] .cut')")
+    for _ in range(MAX_PRESSES):
+        run = await tab.press_in_a_run("interrupt")
+        await tab.until(f"root.querySelector('article[data-run=\"{run}\"] .cut')")
+        if not (answer := await tab.value(f"window.interrupts['{run}']")).get("ended"):
+            break
+        assert "complete" == await tab.ended(run), answer
     shown = await tab.text(run)
 
     assert "interrupted" == await tab.ended(run)
