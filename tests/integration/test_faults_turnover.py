@@ -78,7 +78,7 @@ async def _comes_back(stage: Stage, server: Server, first: Gateway, target: Gate
         async with watch(target.url, session, cursor=_cursor(lost)) as back:
             await publisher.publish(_delta("d"))
             await back.until(lambda it: it.texts()[-1:] == ["d"], WITHIN_SECONDS)
-            await _until_one_is_left(first)
+            await _until_both_lost(first)
             await publisher.publish(_delta("e"))
             await back.until(lambda it: it.texts()[-1:] == ["e"], WITHIN_SECONDS)
 
@@ -105,9 +105,9 @@ def _cursor(socket: WatchedSocket) -> str:
     return f"{line}.{max(frame['seq'] for _, frame in socket.frames if frame['type'] == 'text')}"
 
 
-async def _until_one_is_left(gateway: Gateway) -> None:
-    """Both old sockets are gone after the time that a close may take; renewals came meanwhile."""
+async def _until_both_lost(gateway: Gateway) -> None:
+    """The old sockets are gone after the time that a close may take; renewals came meanwhile."""
     deadline = time.monotonic() + WITHIN_SECONDS
-    while await gateway.metric("connections") != 1:
+    while await gateway.metric("closes_total", reason="superseded") != 2:
         assert time.monotonic() < deadline, "an old socket still counts as connected"
         await asyncio.sleep(0.05)
