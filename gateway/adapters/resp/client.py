@@ -6,6 +6,7 @@ R25). Called by adapters.redis_store; the owner of tasks starts `run`.
 
 import asyncio
 import random
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Self
 
@@ -181,12 +182,12 @@ class Client(Calls):
             await asyncio.wait((connection.ended,), timeout=interval)
             if connection.ended.done():
                 return connection.ended.result()
-            asked_at = self._loop.time()
-            info = connection.ask(INFO, asked_at + 2 * patience)
+            asked_at = time.monotonic()  # uvloop's own clock counts whole milliseconds
+            info = connection.ask(INFO, self._loop.time() + 2 * patience)
             if not await is_answered(connection, info, patience):
                 connection.abort("health ping was not answered")
                 return await connection.ended
-            self._measures.redis_ping_seconds.observe(self._loop.time() - asked_at)
+            self._measures.redis_ping_seconds.observe(time.monotonic() - asked_at)
             if info.exception() is not None:
                 continue
             server = parse_server(info.result())
