@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from gateway.core.media.lane import MediaLane, MediaMemory
+from gateway.core.rates import Rates
 from gateway.domain.sessions.quality import Level
 from gateway.domain.streams.media_queue import MediaPolicy
 from gateway.domain.wire.bus import decode_media_notice
@@ -27,6 +28,12 @@ LOOK_SECONDS: Final = 0.02
 """Between two looks at lanes where something waits: no event says that a kernel has sent what it had."""
 REST_SECONDS: Final = 0.25
 """The same where nothing waits but a count to be told, or video to come back."""
+DELIVERIES_A_SECOND: Final = 8_000
+"""Of one frame to one client: what a third of a core writes. The loop is the one that text needs; beyond it frames are
+dropped, whoever sends them and however small they are."""
+DELIVERIES_AT_ONCE: Final = 2_000
+SESSION_SHARE: Final = 2
+"""One session gets half of it at most."""
 
 
 class MediaDesk:
@@ -37,6 +44,9 @@ class MediaDesk:
         self._settings = settings
         self._memory = MediaMemory(settings.memory_bytes)
         self._clock = clock
+        self._budget = Rates(DELIVERIES_A_SECOND, DELIVERIES_AT_ONCE, clock)
+        self._budgets = Rates(DELIVERIES_A_SECOND / SESSION_SHARE, DELIVERIES_AT_ONCE // SESSION_SHARE, clock)
+        """Of each session."""
         self._lanes: dict[MediaLane, Connection] = {}
         """Where something waits."""
         self._resting: dict[MediaLane, Connection] = {}
@@ -77,13 +87,17 @@ class MediaDesk:
         if session is None:
             return
         head = read_head(frame)
-        data = b""
-        now, policy = self._clock(), self.policy(session.ref)
-        for connection in session.connections:
-            lane = connection.media
-            if lane is None or not lane.wants(head):
-                continue
-            data = data or encode_binary(frame)
+        takers = [(c, lane) for c in session.connections if (lane := c.media) is not None and lane.wants(head)]
+        if not takers:
+            return
+        if self._budgets.take(key, len(takers)) or self._budget.take(None, len(takers)):
+            for connection, lane in takers:
+                lane.refuse(head)
+                self._resting[lane] = connection  # to be told
+            self._come_again()
+            return
+        data, now, policy = encode_binary(frame), self._clock(), self.policy(session.ref)
+        for connection, lane in takers:
             lane.offer(head, data, now, policy)
             self._wake(lane, connection)
 
@@ -124,9 +138,12 @@ class MediaDesk:
                 del self._lanes[lane]
                 if not lane.is_idle:
                     self._resting[lane] = connection
-        if self._lanes or self._resting:
+        self._come_again()
+
+    def _come_again(self) -> None:
+        if (self._lanes or self._resting) and self._timer is None and not self._is_due:
             seconds = LOOK_SECONDS if self._lanes else REST_SECONDS
             self._timer = asyncio.get_running_loop().call_later(seconds, self.turn)
 
 
-__all__ = ["LOOK_SECONDS", "MediaDesk"]
+__all__ = ["DELIVERIES_AT_ONCE", "DELIVERIES_A_SECOND", "LOOK_SECONDS", "SESSION_SHARE", "MediaDesk"]

@@ -22,7 +22,7 @@ from gateway.settings import MediaSettings
 if TYPE_CHECKING:
     from gateway.core.connection import Connection
 
-LEAST_COST_BYTES: Final = 512
+LEAST_COST_BYTES: Final = 2_048
 """What a frame counts for at least: tiny ones cost work, too."""
 
 

@@ -97,6 +97,12 @@ class MediaLane:
             self._queue.offer(head, data, now, policy)
         self._count()
 
+    def refuse(self, head: MediaHead) -> None:
+        """A frame that the gateway has no time for."""
+        self.offered += 1
+        self._queue.refuse(head, Dropped.OVERLOAD)
+        self._count()
+
     def upload_dropped(self) -> None:
         """A frame that this client sent was not taken."""
         self._untold_upload += 1

@@ -37,6 +37,8 @@ class Dropped(StrEnum):
     """Held back from a client that comes again and again (A13)."""
     MEMORY = "memory"
     """All queues of the gateway together are full."""
+    OVERLOAD = "overload"
+    """The gateway delivers as much media as it may."""
     CLOSED = "closed"
     """The connection ended first."""
 

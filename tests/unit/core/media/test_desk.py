@@ -2,9 +2,10 @@
 
 import pytest
 
+from gateway.core.media.desk import DELIVERIES_A_SECOND, DELIVERIES_AT_ONCE, REST_SECONDS, SESSION_SHARE
 from gateway.domain.wire.bus import BusKind, encode_fields
 from gateway.domain.wire.media import InvalidMedia, MediaType
-from tests.unit.core.media.media_stage import MediaStage, encoded, sequences
+from tests.unit.core.media.media_stage import MediaStage, answer_pings, encoded, lane_of, sequences
 from tests.unit.core.stage import settle, stage
 
 
@@ -76,3 +77,39 @@ async def test_a_message_that_is_none_is_an_error_for_the_listener(message: byte
 
         with pytest.raises((ValueError, InvalidMedia)):
             media.desk.on_media(message)
+
+
+@pytest.mark.parametrize(("more", "refused"), [(-1, 0), (0, 0), (1, 1)])
+async def test_a_session_has_so_many_deliveries_at_once(more: int, refused: int) -> None:
+    """A frame to each of its clients is one; text needs the same loop, however small the frames are."""
+    async with stage() as it:
+        media = MediaStage(it)
+        connection, link = await media.connect("c1")
+        for number in range(DELIVERIES_AT_ONCE // SESSION_SHARE + more):
+            media.deliver(encoded(MediaType.AUDIO, number, 0, size=1))
+            await settle()
+            answer_pings(connection, link, media.desk)
+
+        assert it.measures.media_dropped["overload"] == refused
+        assert len(link.media) == DELIVERIES_AT_ONCE // SESSION_SHARE + min(more, 0)
+
+
+async def test_more_media_than_the_loop_has_time_for_is_dropped_for_everybody_told_and_counted() -> None:
+    """Ten clients that get a frame are ten deliveries; what comes later in the second is theirs again."""
+    async with stage() as it:
+        media = MediaStage(it)
+        pairs = [await media.connect(f"c{number}") for number in range(10)]
+        for number in range(DELIVERIES_AT_ONCE // SESSION_SHARE // 10 + 5):
+            media.deliver(encoded(MediaType.AUDIO, number, 0, size=1))
+            await settle()
+            for connection, link in pairs:
+                answer_pings(connection, link, media.desk)
+        it.now[0] += 10 * SESSION_SHARE / DELIVERIES_A_SECOND
+        media.deliver(encoded(MediaType.AUDIO, 1_000, 0, size=1))
+        it.now[0] += REST_SECONDS
+        media.desk.turn()
+
+        lanes = [lane_of(connection) for connection, _ in pairs]
+        assert [(lane.offered - lane.delivered, lane.dropped) for lane in lanes] == [(5, 5)] * 10
+        assert [link.control("media_dropped")[-1]["audio"] for _, link in pairs] == [5] * 10
+        assert all(sequences(link)[-1] == 1_000 for _, link in pairs)
