@@ -6,6 +6,7 @@ owed: rounds go on until there are enough. Whoever reads a session and meets wha
 """
 
 import asyncio
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -164,7 +165,7 @@ class Reveals:
         # In one turn, so in this order on one connection; a mark that failed makes the count worthless.
         marked = endpoint.evaluate(self._scripts.mark, (mark,), (), repeats=False)
         counted = endpoint.call("WAIT", self._replicas, self._wait_ms)
-        began = asyncio.get_running_loop().time()
+        began = time.monotonic()  # uvloop's own clock counts whole milliseconds
         both = asyncio.gather(marked, counted, return_exceptions=True)
         both.add_done_callback(lambda _: self._end_round(server, session, due, began, marked, counted))
 
@@ -177,7 +178,6 @@ class Reveals:
         marked: "asyncio.Future[Reply]",
         counted: "asyncio.Future[Reply]",
     ) -> None:
-        loop = asyncio.get_running_loop()
         error = _error_of(marked) or _error_of(counted)
         is_refused = isinstance(error, ReplyError) and error.code == _IS_TOO_FEW
         cause: StoreUnavailable | None = None
@@ -190,11 +190,11 @@ class Reveals:
                 self._short[server] = session
                 log.warning("replicas_too_few", wanted=self._replicas)
         self._measures.replica_waits[outcome] += 1
-        self._measures.replica_wait_seconds.observe(loop.time() - began)
+        self._measures.replica_wait_seconds.observe(time.monotonic() - began)
         if cause is not None:
             # The mark was in one session's slot, and that may be all that is wrong: another one's next time.
             self._put_back([*due[1:], *due[:1]], cause)
-            loop.call_later(PAUSE_SECONDS, self._may_go_on, server)
+            asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._may_go_on, server)
             return
         if self._short.pop(server, None) is not None:
             log.info("replicas_enough")
