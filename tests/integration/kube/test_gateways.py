@@ -128,11 +128,3 @@ async def test_without_what_it_needs_a_gateway_serves_says_so_once_and_counts(
     warned = [json.loads(line) for line in gateway.log().splitlines() if '"kubernetes_away"' in line]
     assert ["endpoints", "pod deletion cost"] == sorted(line["what"] for line in warned)
     assert {reason} == {line["reason"] for line in warned}
-
-
-async def test_without_the_setting_nobody_is_asked(stage: Stage, api: ScriptedApi) -> None:
-    gateway = await start(stage, stage.server().url, api, "relay-0", cluster__kubernetes="false")
-    gateway.terminate()
-
-    assert 0 == await gateway.wait(WAIT_SECONDS)
-    assert not api.asked
