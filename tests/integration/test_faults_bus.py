@@ -101,6 +101,22 @@ async def test_run_end_lost_at_a_bursts_end_is_found(stage: Stage, pair: Pair, s
     await flawless(stage, publisher.ledger, names)
 
 
+async def test_last_words_lost_before_the_run_end_come_before_it(stage: Stage, pair: Pair, session: str) -> None:
+    """The end is there and the words are not: it waits for them (failure catalogue L12)."""
+    publisher = stage.publisher([pair.near], session)
+    names = await seat(stage, session, [pair.far], 2)
+    pair.proxy.drop_message(is_message_of(b"last words"))
+    before = pair.proxy.counts["messages_dropped"]
+
+    await publisher.publish({"kind": "delta", "run": "r", "text": "first words, "})
+    await publisher.publish({"kind": "delta", "run": "r", "text": "last words"})
+    await publisher.publish({"kind": "run_end", "run": "r", "reason": "stop"})
+    await arrived(stage, publisher.ledger, names)
+
+    assert pair.proxy.counts["messages_dropped"] == before + 1
+    await flawless(stage, publisher.ledger, names)
+
+
 @pytest.mark.parametrize("is_notice_lost", [False, True])
 async def test_only_message_of_a_quiet_session_is_found(
     stage: Stage, pair: Pair, session: str, is_notice_lost: bool

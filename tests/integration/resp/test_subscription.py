@@ -2,8 +2,10 @@
 
 import asyncio
 import random
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from gateway.adapters.resp import Address, Client, Subscription, channel_of
 from gateway.domain.measures import Measures
 from gateway.domain.wire.ids import GatewayId
 from gateway.settings.redis import RedisSettings
+from tests.integration.resp.certificates import write_certificate
 from tests.integration.resp.conftest import Run
 from tests.integration.resp.servers import Proxy, Server, running, stand_still
 
@@ -229,3 +232,30 @@ def test_published_after_what_was_appended(run: Run, server: Server) -> None:
 @pytest.mark.parametrize("gateway", ["pod-0.0123456789abcdef", "höst-1"])
 def test_channel_is_named_as_the_scripts_name_it(gateway: str) -> None:
     assert f"rr:ch:{gateway}".encode() == channel_of(GatewayId(gateway))
+
+
+def test_every_way_to_connect_carries_a_subscription(run: Run, tmp_path: Path) -> None:
+    """Failure catalogue R09, for TLS and a local socket; Sentinel and Cluster have gateways of their own (redis/)."""
+    server = Server(tmp_path, "--unixsocket", "valkey.sock")
+    server.start()
+    certificate, key = write_certificate(tmp_path, "localhost")
+    listen = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    listen.load_cert_chain(certificate, key)
+
+    async def hears(address: Address) -> None:
+        it = Bus(address, server.address)
+        async with running(it.subscription.run(ME, it.ear)):
+            await it.ear.until_subscribed()
+            publish(server, b"hello")
+            await it.ear.until(lambda: b"hello" in it.ear.messages)
+
+    async def scenario() -> None:
+        await hears(Address.parse(f"unix://{tmp_path}/valkey.sock"))
+        async with Proxy(server.port).running(ssl=listen) as proxy:
+            await hears(Address.parse(f"rediss://localhost:{proxy.port}/0?ssl_ca_certs={certificate}"))
+
+    try:
+        run(scenario())
+    finally:
+        server.end()
+        server.admin.close()
