@@ -1,9 +1,11 @@
 """Every panel and every rule on a real Prometheus that scrapes two gateways under a small load."""
 
 import asyncio
-import math
+import json
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -12,24 +14,19 @@ from loadtest.stage import Stage
 from tests.dashboards.programs import needs
 from tests.dashboards.prometheus import LABELS, Prometheus
 from tests.dashboards.small_load import small_load
+from tools.dashboards.__main__ import ROOT
 from tools.dashboards.alert import PREFIX, Alert
 from tools.dashboards.alerts import ALERTS
+from tools.dashboards.ask import ONLY_WITHOUT_GATEWAYS, Scope, has_data, questions
 from tools.dashboards.boards import BOARDS
-from tools.dashboards.panel import WINDOW, Panel
+from tools.dashboards.panel import Panel
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="module")]
 
-VARIABLES = {
-    WINDOW: "20s",
-    "$namespace": LABELS["namespace"],
-    "$release": LABELS["app_kubernetes_io_instance"],
-    "$pod": ".*",
-}
+SCOPE = Scope(LABELS["namespace"], LABELS["app_kubernetes_io_instance"], window="20s")
 HOLD_SECONDS = 40
 """For what takes some ten: the machine may be busy."""
 PANELS = [(board.name, panel) for board in BOARDS for panel in board.panels]
-WITHOUT_VALUE = {"Absent"}
-"""It has one only while nothing is scraped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +34,7 @@ class Scene:
     prometheus: Prometheus
 
     async def has_data(self, expr: str) -> bool:
-        """At least one series, and a number in each: no quantile of nothing."""
-        for variable, value in VARIABLES.items():
-            expr = expr.replace(variable, value)
-        values = await self.prometheus.query(expr)
-        return bool(values) and not any(math.isnan(value) for value in values)
+        return has_data(await self.prometheus.query(SCOPE.fill(expr)))
 
     async def comes(self, *exprs: str) -> bool:
         """All of them have data in time: some need a run to end, or a round trip."""
@@ -105,10 +98,39 @@ async def test_a_panel_has_data(scene: Scene, board: str, panel: Panel) -> None:
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
 async def test_what_an_alert_looks_at_has_a_value(scene: Scene, alert: Alert) -> None:
     """An expression without a value is an alert that never fires."""
-    if alert.name in WITHOUT_VALUE:
+    if alert.name in ONLY_WITHOUT_GATEWAYS:
         assert not await scene.has_data(alert.value)
     else:
         assert await scene.comes(alert.value)
+
+
+async def asked(url: str, *more: str) -> tuple[int | None, dict[str, Any]]:
+    """Exit status and report of the command."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tools.dashboards.ask", url, *more, stdout=asyncio.subprocess.PIPE, cwd=ROOT
+    )
+    async with asyncio.timeout(HOLD_SECONDS):
+        output, _ = await process.communicate()
+    return process.returncode, json.loads(output)
+
+
+async def test_the_command_finds_all_of_it(scene: Scene) -> None:
+    """For a Prometheus of one's own."""
+    await scene.comes(*(expr for _, expr in questions()))
+
+    status, report = await asked(scene.prometheus.url, "--namespace", LABELS["namespace"], "--window", "20s")
+
+    assert (0, [], len(list(questions()))) == (status, report["missing"], report["asked"])
+
+
+async def test_the_command_tells_what_has_no_data(scene: Scene) -> None:
+    lacks = "overview: Gateways"
+    status, report = await asked(scene.prometheus.url, "--namespace", "elsewhere", "--may-lack", lacks)
+
+    assert 1 == status
+    assert lacks in report["without_data"]
+    assert lacks not in report["missing"]
+    assert "redis: Up" in report["missing"]
 
 
 async def test_every_rule_is_evaluated_without_an_error(scene: Scene) -> None:
