@@ -74,7 +74,11 @@ class Reveals:
 
     def check(self, session: SessionRef) -> None:
         """Before an append: where the last round had too few replicas nothing more is written. Raises Unreplicated."""
-        if self._short and self._appends.of(session_keys(session).meta).incarnation in self._short:
+        if not self._short:
+            return
+        server = self._appends.of(session_keys(session).meta).incarnation
+        if server in self._short:
+            self._short[server] = session  # the next round is about one that is wanted, and whose slot may be well
             raise Unreplicated(_TOO_FEW, outcome_unknown=False)
 
     async def seen(self, session: SessionRef, answer: bytes, head_at: int, live_at: int | None = None) -> bytes:

@@ -11,28 +11,30 @@ from gateway.adapters.redis_store.reveals import Reveals
 from gateway.adapters.resp import Router
 from gateway.domain.measures import Measures
 from gateway.domain.wire.ids import SessionId, SessionRef, Tenant
-from gateway.ports import StoreUnavailable
+from gateway.ports import StoreUnavailable, Unreplicated
 from gateway.settings import AppendSettings, Settings
 
 MOVING, STAYING = (SessionRef(Tenant("t"), SessionId(name)) for name in ("moving", "staying"))
 
 
 class Server:
-    """Has enough replicas; keys of one session are on their way to another one."""
+    """Keys of one session are on their way to another one."""
 
     incarnation = "a" * 40
+    replicas = 1
+    is_moving = True
 
     def of(self, _key: bytes) -> "Server":
         return self
 
     def evaluate(self, script: Any, keys: Sequence[bytes], *_: Any, **__: Any) -> "asyncio.Future[Any]":
         if script.name == "mark":
-            is_moving = keys[0].startswith(session_keys(MOVING).meta[: -len("meta")])
+            is_moving = self.is_moving and keys[0].startswith(session_keys(MOVING).meta[: -len("meta")])
             return answered(StoreUnavailable("ASK", outcome_unknown=False) if is_moving else 1)
         return answered(b"v\n1\n1")
 
     def call(self, *_: Any) -> "asyncio.Future[Any]":
-        return answered(1)
+        return answered(self.replicas)
 
 
 def answered(answer: Any) -> "asyncio.Future[Any]":
@@ -44,11 +46,15 @@ def answered(answer: Any) -> "asyncio.Future[Any]":
     return future
 
 
+def made(server: Server) -> Reveals:
+    base, router = Settings(), cast("Router", server)
+    scripts = StoreScripts.load(base.retention, base.limits, base.routes, base.redis, base.runs)
+    return Reveals(router, router, scripts, AppendSettings(min_replicas=1), Measures())
+
+
 async def test_a_slot_that_moves_does_not_keep_the_sessions_of_others_waiting() -> None:
     """The mark of a round is in the slot of one of them, and it need not be that one again."""
-    base, server = Settings(), cast("Router", Server())
-    scripts = StoreScripts.load(base.retention, base.limits, base.routes, base.redis, base.runs)
-    reveals = Reveals(server, server, scripts, AppendSettings(min_replicas=1), Measures())
+    reveals = made(Server())
     rounds = asyncio.get_running_loop().create_task(reveals.run())
     moving = asyncio.ensure_future(reveals.seen(MOVING, b"a\ne.f\n0 1\n0", head_at=2, live_at=3))
     await asyncio.sleep(0)
@@ -63,3 +69,29 @@ async def test_a_slot_that_moves_does_not_keep_the_sessions_of_others_waiting() 
 
     assert shown == b"a\ne.f\n1\n1"
     assert isinstance(moving.exception(), StoreUnavailable)
+
+
+async def test_replicas_that_are_back_are_found_though_the_session_of_the_last_round_moves() -> None:
+    """Nobody appends meanwhile, so rounds are about a session that is remembered: one that is asked for."""
+    server = Server()
+    server.replicas, server.is_moving = 0, False
+    reveals = made(server)
+    rounds = asyncio.get_running_loop().create_task(reveals.run())
+    with suppress(StoreUnavailable):
+        await reveals.seen(MOVING, b"a\ne.f\n0 1\n0", head_at=2, live_at=3)
+    reveals._owed.clear()
+    server.replicas, server.is_moving = 1, True
+
+    refusals = 0
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                reveals.check(STAYING)
+                break
+            except Unreplicated:
+                refusals += 1
+                await asyncio.sleep(0.02)
+    rounds.cancel()
+    await asyncio.gather(rounds, return_exceptions=True)
+
+    assert refusals > 0
