@@ -8,7 +8,12 @@ import pytest
 from yarl import URL
 
 from tests.integration.resp.servers import Server
+from tests.integration.store.test_server_trouble import Monitor
 from tests.integration.websocket.stage import World, serving
+
+CLIENTS = 30
+CALLS = 3
+"""Of Redis for one client that comes and goes: its user's sessions, the claim, the release."""
 
 
 async def test_every_bad_parameter_is_named_at_once(world: World) -> None:
@@ -131,3 +136,17 @@ async def test_while_draining_nobody_is_let_in(world: World) -> None:
 @pytest.mark.parametrize("origin", ["https://evil.example", "null"])
 async def test_a_foreign_page_is_refused_before_the_upgrade(world: World, origin: str) -> None:
     assert await world.refused("/relay?sid=a", headers={"Origin": origin}) == 403
+
+
+async def test_a_connect_asks_little_of_redis(world: World, server: Server) -> None:
+    """Failure catalogue K15: of a storm, Redis gets a fixed number of calls for each client that comes and goes."""
+    monitor = Monitor(server.port)
+    for number in range(CLIENTS):
+        async with world.connect(f"/v1/sessions/storm-{number}/ws?client=c") as socket:
+            await socket.control("welcome")
+    assert await world.is_empty()
+    monitor.end(server.admin)
+
+    asked = [command["command"] for command in monitor.commands if command["client_type"] != "lua"]
+    about_clients = sum("storm-" in command for command in asked)
+    assert 2 * CLIENTS < about_clients < (CALLS + 0.5) * CLIENTS
