@@ -1,8 +1,8 @@
 // dist/: ES modules, CommonJS and types of every entry point, and one file for pages without a bundler.
 // Peer dependencies stay outside.
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { basename, join, relative } from "node:path";
 import { build } from "esbuild";
 import { minify } from "terser";
 import { entries, root } from "./entries.mjs";
@@ -12,6 +12,19 @@ const common = { bundle: true, mangleProps: MANGLED, packages: "external", targe
 const everywhere = { ...common, entryPoints: entries, platform: "neutral" };
 // Beside what is there, and put in its place when it is whole: somebody may be running that.
 const dist = join(root, `dist.${process.pid}.next`);
+
+/** Nothing unsafe. */
+const SMALLEST = { ecma: 2022, module: true, passes: 5, lhs_constants: false };
+/** To be minified again: what esbuild has inlined functions into comes out larger than it was. */
+const FOR_BUNDLERS = { ...SMALLEST, reduce_funcs: false };
+
+/** Writes it with its map to the sources. */
+async function squeeze(path, text, map, compress) {
+  const sourceMap = { content: map, filename: basename(path), url: `${basename(path)}.map`, includeSources: true };
+  const { code, map: made } = await minify(text, { module: true, ecma: 2022, compress, sourceMap });
+  writeFileSync(path, code);
+  writeFileSync(`${path}.map`, made);
+}
 
 process.on("exit", () => rmSync(dist, { recursive: true, force: true })); // also when it fails
 
@@ -31,28 +44,37 @@ const { outputFiles, mangleCache } = await build({
   format: "esm",
   platform: "browser",
   write: false,
-});
-const { code } = await minify(outputFiles[0].text, {
-  module: true,
-  ecma: 2022,
-  compress: { ecma: 2022, module: true, passes: 5, lhs_constants: false }, // nothing unsafe
+  sourcemap: "external",
+  outfile: join(dist, "relayrouter.min.js"),
 });
 mkdirSync(dist);
-writeFileSync(join(dist, "relayrouter.min.js"), code);
+const [map, core] = outputFiles.sort((one, other) => other.path.length - one.path.length);
+await squeeze(core.path, core.text, map.text, SMALLEST);
 
-const { mangleCache: names } = await build({
+const { mangleCache: names, metafile } = await build({
   ...everywhere,
   mangleCache,
   format: "esm",
   splitting: true,
+  minifySyntax: true,
+  sourcemap: true,
+  metafile: true,
+  absWorkingDir: root,
   outdir: join(dist, "esm"),
 });
+// The core is squeezed here, too, by a minifier that does more than most bundlers' own.
+const index = relative(root, join(dist, "esm/index.js"));
+for (const file of [index, ...metafile.outputs[index].imports.map(({ path }) => path)]) {
+  const path = join(root, file);
+  await squeeze(path, readFileSync(path, "utf8"), readFileSync(`${path}.map`, "utf8"), FOR_BUNDLERS);
+}
 // File by file: entry points must share the core, or its classes would be different ones in each. esbuild splits only ESM.
 const { bundle: _, packages: __, ...single } = everywhere;
 await build({
   ...single,
   mangleCache: names,
   entryPoints: sources(join(root, "src")),
+  sourcemap: true,
   format: "cjs",
   outdir: join(dist, "cjs"),
 });

@@ -8,7 +8,7 @@ const page = join(root, "../../gateway/app/demo/page");
 const COPIES = { "relayrouter.browser.js": "relayrouter.js", "esm/media.js": "media.js" };
 
 for (const [file, name] of Object.entries(COPIES)) {
-  const built = readFileSync(join(root, "dist", file), "utf8");
+  const built = readFileSync(join(root, "dist", file), "utf8").replace(/^\/\/# sourceMappingURL=.*\n?/m, ""); // its map stays
   const copy = join(page, name);
   if (!process.argv.includes("--check")) {
     writeFileSync(copy, built);

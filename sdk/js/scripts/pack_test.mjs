@@ -150,6 +150,15 @@ export const kinds: Promise<string[]> = (async () => {
   }
 });
 
+step("a stack trace names the sources", () => {
+  const failing = "try { connect({}) } catch ({ stack }) { console.log(stack) }";
+  for (const from of [name, `${name}/min`]) {
+    const program = `import { connect } from "${from}"; ${failing}`;
+    const stack = run(process.execPath, ["--enable-source-maps", "--input-type=module", "-e", program]);
+    if (!/src\/options\.ts:\d+/.test(stack)) throw new Error(`${from}: ${stack}`);
+  }
+});
+
 step("bundle for browsers, and leave out what is not used", async () => {
   const bundled = async (contents) => {
     const { outputFiles } = await build({
@@ -162,7 +171,7 @@ step("bundle for browsers, and leave out what is not used", async () => {
       write: false,
       logLevel: "error",
     });
-    return outputFiles[0].contents.length;
+    return outputFiles[0].text.length;
   };
   for (const [from, , names] of ids) {
     const used = await bundled(`import { ${names[0]} } from "${from}"; console.log(${names[0]});`);
@@ -171,6 +180,12 @@ step("bundle for browsers, and leave out what is not used", async () => {
   }
   const error = await bundled(`import { RelayError } from "${name}"; console.log(RelayError);`);
   const core = await bundled(`import { connect } from "${name}"; console.log(connect);`);
+  const both = await bundled(
+    `import { connect } from "${name}"; import { useSession } from "${name}/react"; console.log(connect, useSession);`,
+  );
+  const react = await bundled(`import { useSession } from "${name}/react"; console.log(useSession);`);
+  if (both > react + core / 4)
+    throw new Error(`with React it has two cores: ${both} bytes, ${react} and ${core} alone`);
   if (error > core / 4) throw new Error(`the core cannot be shaken: ${error} of ${core} bytes for an error class`);
 });
 

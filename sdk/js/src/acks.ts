@@ -15,16 +15,16 @@ export function createAcks(core: Core) {
       const { ackBytes, ackAfter } = settings.timing;
       _applied = cursor;
       _bytes += bytes;
-      if (_bytes >= ackBytes) self.flush();
-      else _timer.start(ackAfter, self.flush);
+      if (_bytes >= ackBytes) self.writeOut();
+      else _timer.start(ackAfter, self.writeOut);
     },
 
     /** To the connection that is live, if it is on the same line. */
-    flush(): void {
+    writeOut(): void {
       const applied = _applied;
       const live = core.conductor.current;
       self.stop();
-      if (applied && live?.isDuplex && live.line === applied.line)
+      if (applied && live?.isDuplex && live.lineId === applied.lineId)
         live.send(control({ kind: "ack", seq: applied.seq }));
       _applied = null;
       _bytes = 0;

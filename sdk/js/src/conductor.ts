@@ -81,17 +81,17 @@ export function createConductor(core: Core) {
 
     network(isOnline: boolean): void {
       _isOffline = !isOnline;
-      if (isOnline) self.probe();
+      if (isOnline) self.askNow();
       else self.wake();
     },
 
     /** The connection may be dead without knowing: ask it, or replace it when it cannot be asked. */
-    probe(): void {
+    askNow(): void {
       const { current } = self;
       if (!current) {
         if (!_isBusy) _notBefore = Math.min(_notBefore, now() + SOON_MS * platform.random());
       } else if (current.isDuplex) {
-        current.pulse?.probe();
+        current.pulse?.askNow();
       } else if (current.pulse && current.pulse.silentMs > ALIVE_MS) {
         _replaceAt = now();
       }
@@ -251,7 +251,7 @@ export function createConductor(core: Core) {
   function _due(): number {
     if (self.current) return Math.min(Math.max(_replaceAt, _notBefore), _climbAt);
     // The application is so far behind that no more may come.
-    return core.feed.isFull ? Infinity : _notBefore + (_isOffline ? OFFLINE_MS : 0);
+    return core.intake.isFull ? Infinity : _notBefore + (_isOffline ? OFFLINE_MS : 0);
   }
 
   /** Until that moment, or until it is woken. */

@@ -31,7 +31,7 @@ export function createConnection(core: Core, name: ChannelName, url: string, tok
     /** The gateway's id for it; null before the welcome. */
     id: null as string | null,
     /** `<epoch>.<fork>` that its frames are on. */
-    line: "",
+    lineId: "",
     start: null as Cursor | null,
     parts: [] as Sized[],
     isWelcome: false,
@@ -111,7 +111,7 @@ export function createConnection(core: Core, name: ChannelName, url: string, tok
     async room(): Promise<void> {
       if (!self.isWelcome) return;
       if (self.pulse) self.pulse.isHeld = true;
-      await core.feed.room();
+      await core.intake.room();
       if (name === "poll") {
         await core.speech.requests.unpaused();
         await core.conductor.mayPoll(self);

@@ -31,7 +31,7 @@ export interface Core extends Surroundings {
   readonly credentials: Credentials;
   readonly quality: Quality;
   readonly acks: Acks;
-  readonly feed: Feed;
+  readonly intake: Feed;
   readonly delivery: Delivery;
   readonly reception: Reception;
   readonly recovery: Recovery;
@@ -93,13 +93,13 @@ export function createCore(options: ConnectOptions): Core {
       _releaseLock();
       core.show({ ...core.shown, state: "closed", channel: null, cause: error?.message ?? "closed", retryIn: null });
       core.delivery.end(error);
-      void core.keeper.flush();
+      void core.keeper.writeOut();
     },
   } as { -readonly [K in keyof Core]: Core[K] };
   // In this order: some look at others when they are made.
   core.quality = createQuality(core);
   core.acks = createAcks(core);
-  core.feed = createFeed(core);
+  core.intake = createFeed(core);
   core.delivery = createDelivery(core);
   core.reception = createReception(core);
   core.recovery = createRecovery(core);

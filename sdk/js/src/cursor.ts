@@ -4,7 +4,7 @@ import { ProtocolError } from "./errors.js";
 
 export interface Cursor {
   /** `<epoch>.<fork>`: two positions may be compared only when their lines are equal. */
-  readonly line: string;
+  readonly lineId: string;
   readonly seq: number;
 }
 
@@ -15,7 +15,7 @@ export function parseCursor(text: unknown): Cursor {
   const match = typeof text === "string" ? FORM.exec(text) : null;
   const seq = Number(match?.[2]);
   if (!match?.[1] || !Number.isSafeInteger(seq)) throw new ProtocolError("not a cursor of a gateway");
-  return { line: match[1], seq };
+  return { lineId: match[1], seq };
 }
 
-export const formatCursor = (cursor: Cursor): string => `${cursor.line}.${cursor.seq}`;
+export const formatCursor = (cursor: Cursor): string => `${cursor.lineId}.${cursor.seq}`;

@@ -86,7 +86,7 @@ export function createDelivery(core: Core) {
     end(error: RelayError | null): void {
       _isOver = true;
       _error = error;
-      core.feed.close();
+      core.intake.close();
       self.drain();
     },
 
@@ -109,7 +109,7 @@ export function createDelivery(core: Core) {
   // ---- one message -------------------------------------------------------------------------------------------------
 
   function _next(): { message: Message | null } | null {
-    const item = core.feed.take();
+    const item = core.intake.take();
     if (!item) return null;
     const isSilenced = _isSilenced(item.frame);
     const change = isSilenced ? null : texts.apply(item.frame);

@@ -40,18 +40,18 @@ export function createKeeper(core: Core, store: CursorStore) {
     moved(cursor: string): void {
       _place = { ..._place, cursor };
       _isDirty = true;
-      _timer.start(SAVE_AFTER_MS, self.flush);
+      _timer.start(SAVE_AFTER_MS, self.writeOut);
     },
 
     /** Resolves when they are kept (or cannot be): before they are sent. */
     keepInputs(inputs: readonly SavedInput[]): Promise<void> {
       _place = { ..._place, inputs };
       _isDirty = true;
-      return self.flush();
+      return self.writeOut();
     },
 
     /** Resolves when everything up to now is kept. */
-    async flush(): Promise<void> {
+    async writeOut(): Promise<void> {
       _timer.stop();
       while (_saving) await _saving;
       if (!_isDirty) return;

@@ -10,9 +10,9 @@ const JUMP = 2;
 export function watchPage({ platform, conductor, keeper }: Core): () => void {
   let cancelTimer: () => void;
   const stopListening = platform.onPage((event) => {
-    if (event === "visible" || event === "restored") conductor.probe();
+    if (event === "visible" || event === "restored") conductor.askNow();
     else if (event === "online" || event === "offline") conductor.network(event === "online");
-    else void keeper.flush();
+    else void keeper.writeOut();
   });
   /** A timer that is late by more than two intervals: the machine slept, or the page was frozen. */
   const watchClock = () => {
@@ -20,7 +20,7 @@ export function watchPage({ platform, conductor, keeper }: Core): () => void {
     cancelTimer = platform.after(INTERVAL_MS, () => {
       const elapsedMs = Math.max(platform.now() - began, platform.wallNow() - wallBegan);
       watchClock();
-      if (elapsedMs - INTERVAL_MS > JUMP * INTERVAL_MS) conductor.probe();
+      if (elapsedMs - INTERVAL_MS > JUMP * INTERVAL_MS) conductor.askNow();
     });
   };
   watchClock();

@@ -82,7 +82,7 @@ export function createPulse({ platform, settings, quality }: Core, connection: P
     },
 
     /** Ask now. */
-    probe(): void {
+    askNow(): void {
       if (_isStopped) return;
       _askedAt = _lastAskedAt = _sentAt = now();
       _asked += 1;
@@ -127,7 +127,7 @@ export function createPulse({ platform, settings, quality }: Core, connection: P
       if (isLate && _asked++ < MAX_ASKED) _heardAt = now() - _silenceMs + probeTimeout;
       else _die();
     } else if (_askedAt === null || (isLate && _asked < MAX_ASKED && _heardAt <= _askedAt)) {
-      self.probe();
+      self.askNow();
     } else if (_heardAt > _askedAt) {
       _askedAt = null; // any byte is life, though only the pong is a round trip
     } else {

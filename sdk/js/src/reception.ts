@@ -12,7 +12,7 @@ import { createTimer } from "./platform.js";
 /** Where frames come from: a connection, or pages of history. */
 export interface Source {
   /** `<epoch>.<fork>` that its frames are on. */
-  line: string;
+  lineId: string;
   /** Named by its welcome. */
   start: Cursor | null;
   /** Parts of snapshots whose position has not been named yet. */
@@ -50,7 +50,7 @@ export function createReception(core: Core) {
     /** From here on it is the one that names positions. A long poll welcomes again and again. */
     welcome(source: Source, frame: Frame): void {
       const start = parseCursor(frame.payload.cursor);
-      source.line = start.line;
+      source.lineId = start.lineId;
       source.start = start;
       _current = source;
       // Later on gap, forked and snapshot say what becomes of our place.
@@ -61,7 +61,7 @@ export function createReception(core: Core) {
       const { isControl, kind, payload } = sized.frame;
       if (!isControl) return _message(source, sized);
       const cursor = kind === "snapshot" && payload.cursor === undefined ? null : parseCursor(payload.cursor);
-      if (cursor) source.line = cursor.line;
+      if (cursor) source.lineId = cursor.lineId;
       if (source !== _current) return;
       if (kind === "snapshot") source.parts.push(sized);
       else if (cursor && kind === "gap") _gap(source, sized, cursor);
@@ -87,22 +87,22 @@ export function createReception(core: Core) {
   function _message(source: Source, sized: Sized): void {
     _flush(source, null);
     // Neither gap nor fork said what became of what we had.
-    if (source === _current && source.line !== self.place?.line && source.start) _moveTo(source.start);
-    const offer = _offer(sized, source.line);
+    if (source === _current && source.lineId !== self.place?.lineId && source.start) _moveTo(source.start);
+    const offer = _offer(sized, source.lineId);
     if (offer === "hole") _hold(sized);
     if (offer === "next") _releaseHeld();
   }
 
-  /** Judge a message of a connection that is on `line`, and hand it on when it is the next. */
-  function _offer({ frame, bytes }: Sized, line: string): Offer {
+  /** Judge a message of a connection that is on that line, and hand it on when it is the next. */
+  function _offer({ frame, bytes }: Sized, lineId: string): Offer {
     const { place } = self;
     const { seq, firstSeq } = frame;
     if (seq === null || firstSeq === null || place === null) throw new BadFrame("a message too early");
-    if (line !== place.line || seq <= place.seq) return "past";
+    if (lineId !== place.lineId || seq <= place.seq) return "past";
     if (firstSeq > place.seq + 1) return "hole";
-    self.place = { line, seq };
+    self.place = { lineId, seq };
     // What a merged frame repeats is not counted again.
-    core.feed.put({ ...frame, firstSeq: place.seq + 1 }, self.place, bytes);
+    core.intake.put({ ...frame, firstSeq: place.seq + 1 }, self.place, bytes);
     return "next";
   }
 
@@ -110,7 +110,7 @@ export function createReception(core: Core) {
   /** False when we are there or beyond. */
   function _follow(cursor: Cursor): boolean {
     const { place } = self;
-    if (place?.line === cursor.line && cursor.seq <= place.seq) return false;
+    if (place?.lineId === cursor.lineId && cursor.seq <= place.seq) return false;
     self.place = cursor;
     return true;
   }
@@ -120,7 +120,7 @@ export function createReception(core: Core) {
     const { parts } = source;
     source.parts = [];
     parts.forEach(({ frame, bytes }, i) => {
-      core.feed.put(frame, i === parts.length - 1 ? cursor : null, bytes);
+      core.intake.put(frame, i === parts.length - 1 ? cursor : null, bytes);
     });
   }
 
@@ -128,14 +128,14 @@ export function createReception(core: Core) {
     _flush(source, null);
     if (frame.payload.reason === "ahead") self.place = cursor;
     else if (!_follow(cursor)) return;
-    core.feed.put(frame, cursor, bytes);
+    core.intake.put(frame, cursor, bytes);
     _forgetHeld();
   }
 
   /** Up to `base` the new stretch is the old one: nothing of that is taken again. */
-  function _forked({ line, seq }: Cursor, base: number): void {
+  function _forked({ lineId, seq }: Cursor, base: number): void {
     const { place } = self;
-    if (place?.line !== line) _moveTo({ line, seq: place && place.seq <= base ? Math.max(place.seq, seq) : seq });
+    if (place?.lineId !== lineId) _moveTo({ lineId, seq: place && place.seq <= base ? Math.max(place.seq, seq) : seq });
   }
 
   function _moveTo(cursor: Cursor): void {
@@ -152,7 +152,7 @@ export function createReception(core: Core) {
 
   function _releaseHeld(): void {
     const waiting = _held.sort((a, b) => (a.frame.firstSeq ?? 0) - (b.frame.firstSeq ?? 0));
-    _held = waiting.filter((sized) => _offer(sized, self.place?.line ?? "") === "hole");
+    _held = waiting.filter((sized) => _offer(sized, self.place?.lineId ?? "") === "hole");
     if (_held.length === 0) self.stop();
   }
 
@@ -178,11 +178,11 @@ export function createReception(core: Core) {
       _forgetHeld();
       return conductor.reconnect("a message is missing");
     }
-    const { line, seq } = self.place;
+    const { lineId, seq } = self.place;
     const last = (frame.firstSeq ?? 1) - 1;
     const payload = { kind: "gap", first: seq + 1, last, reason: "missing" };
-    self.place = { line, seq: last };
-    core.feed.put({ ...frame, isControl: true, kind: "gap", run: null, payload }, self.place, 0);
+    self.place = { lineId, seq: last };
+    core.intake.put({ ...frame, isControl: true, kind: "gap", run: null, payload }, self.place, 0);
     _releaseHeld();
   }
   return self;

@@ -24,7 +24,7 @@ export function createRecovery(core: Core) {
     /** What follows `since`, handed to the reception. */
     async missing(since: string): Promise<void> {
       const { reception } = core;
-      const source: Source = { line: parseCursor(since).line, start: null, parts: [] };
+      const source: Source = { lineId: parseCursor(since).lineId, start: null, parts: [] };
       await _read(since, (envelope) => {
         reception.takeHistory(source, { frame: readFrame(envelope), bytes: JSON.stringify(envelope).length });
         return true;

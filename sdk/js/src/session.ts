@@ -131,7 +131,7 @@ export class Session implements AsyncIterable<Message> {
 
   /** The connection may be dead without knowing: ask it now. Page events do this by themselves. */
   probe(): void {
-    this._core.conductor.probe();
+    this._core.conductor.askNow();
   }
 
   /** A renderer says how far it is behind, in ms; 0 when it has caught up. */
@@ -141,10 +141,10 @@ export class Session implements AsyncIterable<Message> {
 
   /** Leaves nothing behind. Resolves when the place is kept. */
   async close(): Promise<void> {
-    this._core.acks.flush();
+    this._core.acks.writeOut();
     this._core.finish(null);
     await this._core.started;
-    await this._core.keeper.flush();
+    await this._core.keeper.writeOut();
   }
 }
 
