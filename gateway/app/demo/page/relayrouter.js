@@ -259,15 +259,15 @@ function createAcks(core) {
       const { ackBytes, ackAfter } = settings.timing;
       _applied = cursor;
       _bytes += bytes;
-      if (_bytes >= ackBytes) self.flush();
-      else _timer.start(ackAfter, self.flush);
+      if (_bytes >= ackBytes) self.writeOut();
+      else _timer.start(ackAfter, self.writeOut);
     },
     /** To the connection that is live, if it is on the same line. */
-    flush() {
+    writeOut() {
       const applied = _applied;
       const live = core.conductor.current;
       self.stop();
-      if (applied && live?.isDuplex && live.line === applied.line)
+      if (applied && live?.isDuplex && live.lineId === applied.lineId)
         live.send(control({ kind: "ack", seq: applied.seq }));
       _applied = null;
       _bytes = 0;
@@ -561,7 +561,7 @@ function createPulse({ platform, settings, quality }, connection, heartbeatMs) {
       _schedule();
     },
     /** Ask now. */
-    probe() {
+    askNow() {
       if (_isStopped) return;
       _askedAt = _lastAskedAt = _sentAt = now();
       _asked += 1;
@@ -602,7 +602,7 @@ function createPulse({ platform, settings, quality }, connection, heartbeatMs) {
       if (isLate && _asked++ < MAX_ASKED) _heardAt = now() - _silenceMs + probeTimeout;
       else _die();
     } else if (_askedAt === null || isLate && _asked < MAX_ASKED && _heardAt <= _askedAt) {
-      self.probe();
+      self.askNow();
     } else if (_heardAt > _askedAt) {
       _askedAt = null;
     } else {
@@ -749,7 +749,7 @@ function createConnection(core, name, url, token) {
     /** The gateway's id for it; null before the welcome. */
     id: null,
     /** `<epoch>.<fork>` that its frames are on. */
-    line: "",
+    lineId: "",
     start: null,
     parts: [],
     isWelcome: false,
@@ -818,7 +818,7 @@ function createConnection(core, name, url, token) {
     async room() {
       if (!self.isWelcome) return;
       if (self.pulse) self.pulse.isHeld = true;
-      await core.feed.room();
+      await core.intake.room();
       if (name === "poll") {
         await core.speech.requests.unpaused();
         await core.conductor.mayPoll(self);
@@ -997,16 +997,16 @@ function createConductor(core) {
     // ---- what happens outside --------------------------------------------------------------------------------------
     network(isOnline) {
       _isOffline = !isOnline;
-      if (isOnline) self.probe();
+      if (isOnline) self.askNow();
       else self.wake();
     },
     /** The connection may be dead without knowing: ask it, or replace it when it cannot be asked. */
-    probe() {
+    askNow() {
       const { current } = self;
       if (!current) {
         if (!_isBusy) _notBefore = Math.min(_notBefore, now() + SOON_MS * platform.random());
       } else if (current.isDuplex) {
-        current.pulse?.probe();
+        current.pulse?.askNow();
       } else if (current.pulse && current.pulse.silentMs > ALIVE_MS) {
         _replaceAt = now();
       }
@@ -1141,7 +1141,7 @@ function createConductor(core) {
   }
   function _due() {
     if (self.current) return Math.min(Math.max(_replaceAt, _notBefore), _climbAt);
-    return core.feed.isFull ? Infinity : _notBefore + (_isOffline ? OFFLINE_MS : 0);
+    return core.intake.isFull ? Infinity : _notBefore + (_isOffline ? OFFLINE_MS : 0);
   }
   async function _until(due) {
     _showState();
@@ -1214,9 +1214,9 @@ function parseCursor(text) {
   const match = typeof text === "string" ? FORM.exec(text) : null;
   const seq = Number(match?.[2]);
   if (!match?.[1] || !Number.isSafeInteger(seq)) throw new ProtocolError("not a cursor of a gateway");
-  return { line: match[1], seq };
+  return { lineId: match[1], seq };
 }
-var formatCursor = (cursor) => `${cursor.line}.${cursor.seq}`;
+var formatCursor = (cursor) => `${cursor.lineId}.${cursor.seq}`;
 
 // src/events.ts
 var CONTENT_EVENTS = [
@@ -1498,7 +1498,7 @@ function createDelivery(core) {
     end(error) {
       _isOver = true;
       _error = error;
-      core.feed.close();
+      core.intake.close();
       self.drain();
     },
     silence(run) {
@@ -1516,7 +1516,7 @@ function createDelivery(core) {
   };
   return self;
   function _next() {
-    const item2 = core.feed.take();
+    const item2 = core.intake.take();
     if (!item2) return null;
     const isSilenced = _isSilenced(item2.frame);
     const change = isSilenced ? null : texts.apply(item2.frame);
@@ -1684,16 +1684,16 @@ function createKeeper(core, store) {
     moved(cursor) {
       _place = { ..._place, cursor };
       _isDirty = true;
-      _timer.start(SAVE_AFTER_MS, self.flush);
+      _timer.start(SAVE_AFTER_MS, self.writeOut);
     },
     /** Resolves when they are kept (or cannot be): before they are sent. */
     keepInputs(inputs) {
       _place = { ..._place, inputs };
       _isDirty = true;
-      return self.flush();
+      return self.writeOut();
     },
     /** Resolves when everything up to now is kept. */
-    async flush() {
+    async writeOut() {
       _timer.stop();
       while (_saving) await _saving;
       if (!_isDirty) return;
@@ -1775,16 +1775,16 @@ var JUMP = 2;
 function watchPage({ platform, conductor, keeper }) {
   let cancelTimer;
   const stopListening = platform.onPage((event) => {
-    if (event === "visible" || event === "restored") conductor.probe();
+    if (event === "visible" || event === "restored") conductor.askNow();
     else if (event === "online" || event === "offline") conductor.network(event === "online");
-    else void keeper.flush();
+    else void keeper.writeOut();
   });
   const watchClock = () => {
     const [began, wallBegan] = [platform.now(), platform.wallNow()];
     cancelTimer = platform.after(INTERVAL_MS, () => {
       const elapsedMs = Math.max(platform.now() - began, platform.wallNow() - wallBegan);
       watchClock();
-      if (elapsedMs - INTERVAL_MS > JUMP * INTERVAL_MS) conductor.probe();
+      if (elapsedMs - INTERVAL_MS > JUMP * INTERVAL_MS) conductor.askNow();
     });
   };
   watchClock();
@@ -1862,7 +1862,7 @@ function createReception(core) {
     /** From here on it is the one that names positions. A long poll welcomes again and again. */
     welcome(source, frame) {
       const start = parseCursor(frame.payload.cursor);
-      source.line = start.line;
+      source.lineId = start.lineId;
       source.start = start;
       _current = source;
       if (!self.place && frame.payload.resumed !== "gap") self.place = start;
@@ -1871,7 +1871,7 @@ function createReception(core) {
       const { isControl, kind, payload } = sized.frame;
       if (!isControl) return _message(source, sized);
       const cursor = kind === "snapshot" && payload.cursor === void 0 ? null : parseCursor(payload.cursor);
-      if (cursor) source.line = cursor.line;
+      if (cursor) source.lineId = cursor.lineId;
       if (source !== _current) return;
       if (kind === "snapshot") source.parts.push(sized);
       else if (cursor && kind === "gap") _gap(source, sized, cursor);
@@ -1892,24 +1892,24 @@ function createReception(core) {
   };
   function _message(source, sized) {
     _flush(source, null);
-    if (source === _current && source.line !== self.place?.line && source.start) _moveTo(source.start);
-    const offer = _offer(sized, source.line);
+    if (source === _current && source.lineId !== self.place?.lineId && source.start) _moveTo(source.start);
+    const offer = _offer(sized, source.lineId);
     if (offer === "hole") _hold(sized);
     if (offer === "next") _releaseHeld();
   }
-  function _offer({ frame, bytes }, line) {
+  function _offer({ frame, bytes }, lineId) {
     const { place } = self;
     const { seq, firstSeq } = frame;
     if (seq === null || firstSeq === null || place === null) throw new BadFrame("a message too early");
-    if (line !== place.line || seq <= place.seq) return "past";
+    if (lineId !== place.lineId || seq <= place.seq) return "past";
     if (firstSeq > place.seq + 1) return "hole";
-    self.place = { line, seq };
-    core.feed.put({ ...frame, firstSeq: place.seq + 1 }, self.place, bytes);
+    self.place = { lineId, seq };
+    core.intake.put({ ...frame, firstSeq: place.seq + 1 }, self.place, bytes);
     return "next";
   }
   function _follow(cursor) {
     const { place } = self;
-    if (place?.line === cursor.line && cursor.seq <= place.seq) return false;
+    if (place?.lineId === cursor.lineId && cursor.seq <= place.seq) return false;
     self.place = cursor;
     return true;
   }
@@ -1917,19 +1917,19 @@ function createReception(core) {
     const { parts } = source;
     source.parts = [];
     parts.forEach(({ frame, bytes }, i) => {
-      core.feed.put(frame, i === parts.length - 1 ? cursor : null, bytes);
+      core.intake.put(frame, i === parts.length - 1 ? cursor : null, bytes);
     });
   }
   function _gap(source, { frame, bytes }, cursor) {
     _flush(source, null);
     if (frame.payload.reason === "ahead") self.place = cursor;
     else if (!_follow(cursor)) return;
-    core.feed.put(frame, cursor, bytes);
+    core.intake.put(frame, cursor, bytes);
     _forgetHeld();
   }
-  function _forked({ line, seq }, base) {
+  function _forked({ lineId, seq }, base) {
     const { place } = self;
-    if (place?.line !== line) _moveTo({ line, seq: place && place.seq <= base ? Math.max(place.seq, seq) : seq });
+    if (place?.lineId !== lineId) _moveTo({ lineId, seq: place && place.seq <= base ? Math.max(place.seq, seq) : seq });
   }
   function _moveTo(cursor) {
     self.place = cursor;
@@ -1942,7 +1942,7 @@ function createReception(core) {
   }
   function _releaseHeld() {
     const waiting = _held.sort((a, b) => (a.frame.firstSeq ?? 0) - (b.frame.firstSeq ?? 0));
-    _held = waiting.filter((sized) => _offer(sized, self.place?.line ?? "") === "hole");
+    _held = waiting.filter((sized) => _offer(sized, self.place?.lineId ?? "") === "hole");
     if (_held.length === 0) self.stop();
   }
   function _forgetHeld() {
@@ -1965,11 +1965,11 @@ function createReception(core) {
       _forgetHeld();
       return conductor.reconnect("a message is missing");
     }
-    const { line, seq } = self.place;
+    const { lineId, seq } = self.place;
     const last = (frame.firstSeq ?? 1) - 1;
     const payload = { kind: "gap", first: seq + 1, last, reason: "missing" };
-    self.place = { line, seq: last };
-    core.feed.put({ ...frame, isControl: true, kind: "gap", run: null, payload }, self.place, 0);
+    self.place = { lineId, seq: last };
+    core.intake.put({ ...frame, isControl: true, kind: "gap", run: null, payload }, self.place, 0);
     _releaseHeld();
   }
   return self;
@@ -1986,7 +1986,7 @@ function createRecovery(core) {
     /** What follows `since`, handed to the reception. */
     async missing(since) {
       const { reception } = core;
-      const source = { line: parseCursor(since).line, start: null, parts: [] };
+      const source = { lineId: parseCursor(since).lineId, start: null, parts: [] };
       await _read(since, (envelope) => {
         reception.takeHistory(source, { frame: readFrame(envelope), bytes: JSON.stringify(envelope).length });
         return true;
@@ -2404,12 +2404,12 @@ function createCore(options) {
       _releaseLock();
       core.show({ ...core.shown, state: "closed", channel: null, cause: error?.message ?? "closed", retryIn: null });
       core.delivery.end(error);
-      void core.keeper.flush();
+      void core.keeper.writeOut();
     }
   };
   core.quality = createQuality(core);
   core.acks = createAcks(core);
-  core.feed = createFeed(core);
+  core.intake = createFeed(core);
   core.delivery = createDelivery(core);
   core.reception = createReception(core);
   core.recovery = createRecovery(core);
@@ -2520,7 +2520,7 @@ var Session = class {
   }
   /** The connection may be dead without knowing: ask it now. Page events do this by themselves. */
   probe() {
-    this._core.conductor.probe();
+    this._core.conductor.askNow();
   }
   /** A renderer says how far it is behind, in ms; 0 when it has caught up. */
   reportBehind(ms) {
@@ -2528,10 +2528,10 @@ var Session = class {
   }
   /** Leaves nothing behind. Resolves when the place is kept. */
   async close() {
-    this._core.acks.flush();
+    this._core.acks.writeOut();
     this._core.finish(null);
     await this._core.started;
-    await this._core.keeper.flush();
+    await this._core.keeper.writeOut();
   }
 };
 function connect(options) {
