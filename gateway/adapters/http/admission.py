@@ -128,11 +128,14 @@ class Admission:
 
     async def admit_read(self, request: web.Request, params: Params) -> Principal:
         """For one answer from the log: a token, and no place. Raises RelayError, StoreUnavailable."""
-        address = self._address_of(request)
-        self._gate.check(Kind.READ, address, has_place=False)
+        self._gate.check(Kind.READ, self._address_of(request), has_place=False)
         principal = await self.identify(request, params)
-        self._gate.admit(Kind.READ, address, principal, has_place=False)
+        self.take_read(request, principal)
         return principal
+
+    def take_read(self, request: web.Request, principal: Principal) -> None:
+        """For a connect that may end with what was read, before it holds anything. Raises RelayError."""
+        self._gate.admit(Kind.READ, self._address_of(request), principal, has_place=False)
 
     def _address_of(self, request: web.Request) -> AddressKey | None:
         """None: no limit asks for it, or there is none."""

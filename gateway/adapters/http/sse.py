@@ -98,6 +98,8 @@ class SseEndpoint:
             if request.method == hdrs.METH_POST:
                 prompt, params = await self._prompts.read(request, params)
             if params.shown.format is not OutputFormat.RELAYROUTER:
+                if params.only_open or params.shown.resume is not None:
+                    self._admission.take_read(request, principal)  # it may end with 204, and come again at once
                 chosen = await self._chosen(params, principal)
                 if chosen is None:
                     return web.Response(status=204, headers=cors_of(request))

@@ -54,6 +54,19 @@ async def test_all_channels_share_one_budget(server: Server) -> None:
         assert world.gateway.measures.admitted == {"new": 2}
 
 
+async def test_a_library_that_finds_nothing_to_follow_takes_a_read_each_time(server: Server) -> None:
+    """204 ends no loop of a careless page, and each answer was read from Redis."""
+    reads = {"reads_per_second": 0.01, "reads_burst": 2}
+    path = "/v1/sessions/nothing/events?format=ai-sdk&follow=open&client=page"
+    async with serving(server, admission=reads) as world:
+        statuses = []
+        for _ in range(4):
+            async with world.http.get(world.url + path) as response:
+                statuses.append(response.status)
+
+    assert statuses == [204, 204, 503, 503]
+
+
 async def test_new_clients_leave_the_budget_of_those_that_come_back(server: Server) -> None:
     async with serving(server, admission=SLOW) as world:
         for number in range(5):
