@@ -10,7 +10,7 @@ JS := sdk/js
 NPM := cd $(JS) && ../../$(BIN)/python ../../tools/node.py npm
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-plain test-faults test-slow test-browser test-js again conformance check format bench soak
-.PHONY: docs lock clean
+.PHONY: docs image sbom lock clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -104,6 +104,12 @@ docs: $(VENV)/.dev $(JS)/node_modules/.installed ## Write what is generated: tab
 bench: $(VENV)/.dev ## Measure; prints a table and writes build/bench.json.
 	@mkdir -p build
 	@$(BIN)/python -m loadtest.bench
+
+image: $(VENV)/.run ## Build the container image, with docker or buildah.
+	@$(BIN)/python -m tools.image build
+
+sbom: $(VENV)/.run ## List the image's parts in build/sbom.json (CycloneDX).
+	@$(BIN)/python -m tools.image sbom
 
 lock: ## Pin the newest allowed versions (needs uv).
 	@tools/lock.sh

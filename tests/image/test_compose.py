@@ -1,4 +1,4 @@
-"""compose.yaml says what gateways, Envoy and Prometheus expect. It is read here, not run: that needs a Docker engine."""
+"""compose.yaml says what gateways, Envoy and Prometheus expect. It is read, not run: that needs a Docker engine."""
 
 from pathlib import Path
 from typing import Any
