@@ -9,7 +9,9 @@ import random
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from heapq import nsmallest
 from itertools import islice
+from operator import attrgetter
 from typing import Final
 
 import structlog
@@ -145,12 +147,13 @@ class Rebalancer:
         return [record.connections for record in records if record.is_serving]
 
     async def _choose(self, count: int, now: float) -> list[Connection]:
-        """Sessions that the ring places elsewhere first, then those that came first."""
+        """Of those that came first, sessions that the ring places elsewhere."""
         leaving = {asked.connection for asked in self._leaving}
         came_before = now - self._settings.rest_seconds
-        settled = [one for one in self._hub.connections if _may_move(one, came_before) and one not in leaving]
-        settled.sort(key=lambda one: (self._is_at_home(one), one.opened_at))
-        candidates = settled[: count * SPARE_CANDIDATES]
+        settled = (one for one in self._hub.connections if _may_move(one, came_before) and one not in leaving)
+        # The ring costs 2 us a session: it is asked for some of those that came first only.
+        oldest = nsmallest(count * SPARE_CANDIDATES * SPARE_CANDIDATES, settled, key=attrgetter("opened_at"))
+        candidates = sorted(oldest, key=self._is_at_home)[: count * SPARE_CANDIDATES]
         await self._look(candidates)
         free = (one for one in candidates if one.is_open and self._standings.is_free(one))
         return list(islice(free, count))

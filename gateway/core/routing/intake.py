@@ -15,7 +15,7 @@ from gateway.core.routing.broadcast import Broadcast
 from gateway.core.routing.desk import RouteDesk
 from gateway.core.routing.jobs import Job, Jobs
 from gateway.domain.measures import Measures
-from gateway.domain.routing.rules import PROTOCOL_KINDS, RUN_KINDS
+from gateway.domain.routing.rules import GATEWAYS_TEXT, PROTOCOL_KINDS, RUN_KINDS
 from gateway.domain.routing.table import MessageType, Route, RouteChannel, RouteTable
 from gateway.domain.wire.entry import EntryClass, Item
 from gateway.domain.wire.errors import ErrorCode, RelayError
@@ -186,7 +186,7 @@ def _is_kept_for_later(route: Route) -> bool:
 
 def _checked_kind(message_type: MessageType, item: Item) -> str:
     kind = _kind_of(item.body + b"}").kind
-    if message_type is MessageType.CONTROL and kind in PROTOCOL_KINDS | RUN_KINDS:
+    if message_type is MessageType.CONTROL and kind in PROTOCOL_KINDS | RUN_KINDS | GATEWAYS_TEXT:
         raise RelayError(ErrorCode.BAD_REQUEST, f"control kind `{kind}` is the protocol's own; choose another name")
     return kind
 

@@ -30,7 +30,7 @@ _DEGRADES: Final = {
     MessageType.MEDIA: frozenset({Degrade.THIN, Degrade.AUDIO_ONLY}),
 }
 RUN_KINDS: Final = frozenset({"run_start", "thinking", "delta", "code_block", "tool", "run_end"})
-_GATEWAYS_TEXT: Final = frozenset({"ask", "ask_resolved", "producer_gap", "cut", "echo"})
+GATEWAYS_TEXT: Final = frozenset({"ask", "ask_resolved", "producer_gap", "cut", "echo"})
 AGENT_KINDS: Final = frozenset({"answer", "interrupt", "cancel", "viewers", "abandoned", "expired"})
 """Of control: what clients' controls and sweeps bring to the agent."""
 PROTOCOL_KINDS: Final = frozenset({
@@ -55,7 +55,7 @@ def faults_of(message_type: MessageType, kind: str, route: Route) -> Iterator[Fa
         yield Fault("channel", f"{message_type} goes by {_names(channels)}, not by {route.channel}")
     elif route.fallback not in channels[route.channel]:
         yield Fault("fallback", f"behind {route.channel} comes {_names(channels[route.channel])}, not {route.fallback}")
-    if route.channel.leads_to_agent and message_type is MessageType.MODEL_TEXT and kind in RUN_KINDS | _GATEWAYS_TEXT:
+    if route.channel.leads_to_agent and message_type is MessageType.MODEL_TEXT and kind in RUN_KINDS | GATEWAYS_TEXT:
         yield Fault("channel", f"{kind} goes to people: for the agent's side push a post_processing message")
     yield from _persistence_faults(message_type, kind, route)
     if message_type is MessageType.MEDIA:
@@ -108,4 +108,4 @@ def _names(values: object) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-__all__ = ["AGENT_KINDS", "CHANNELS", "PROTOCOL_KINDS", "RUN_KINDS", "Fault", "faults_of"]
+__all__ = ["AGENT_KINDS", "CHANNELS", "GATEWAYS_TEXT", "PROTOCOL_KINDS", "RUN_KINDS", "Fault", "faults_of"]

@@ -182,7 +182,7 @@ async def test_durable_control_is_text_with_a_number() -> None:
     assert ([{"status": "ok", "seq": 1}], []) == (sent.results, it.bus.published)
 
 
-@pytest.mark.parametrize("kind", ["welcome", "ask_open", "ping", "delta", "run_end"])
+@pytest.mark.parametrize("kind", ["welcome", "ask_open", "ping", "delta", "run_end", "ask", "cut", "echo"])
 async def test_control_cannot_look_like_the_protocols_own(kind: str) -> None:
     it = Scene()
     with pytest.raises(RelayError, match="protocol's own"):
