@@ -31,6 +31,7 @@ def test_the_only_database_may_be_named(end: str) -> None:
         ("one/1", "one database"),
         ("one,one:6379", "twice"),
         ("p#w@one", "%23"),
+        ("a:p@one,b:q@two", "written once"),
         ("[::1", "brackets"),
         (",".join(f"h{number}" for number in range(MAX_SEEDS + 1)), "more than 64"),
     ],

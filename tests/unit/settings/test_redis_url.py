@@ -56,7 +56,14 @@ def test_most_sentinels_that_are_allowed() -> None:
     check_url("redis+sentinel://" + ",".join(f"h{number}" for number in range(MAX_SENTINELS)) + "/m")
 
 
-@pytest.mark.parametrize("url", ["redis+sentinel://ann:sesame@/m", "redis+sentinel://ann:sesame@a:x/m"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis+sentinel://ann:sesame@/m",
+        "redis+sentinel://ann:sesame@a:x/m",
+        "redis+sentinel://ann:sesame@a,ann:sesame@b/m",
+    ],
+)
 def test_reason_does_not_repeat_the_password(url: str) -> None:
     with pytest.raises(ValidationError) as refused:
         RedisSettings.model_validate({"url": url})
