@@ -1,0 +1,72 @@
+"""The program of `helm test`, on a real gateway."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tools.chart.values_file import CHART
+
+PROGRAM = CHART / "files" / "helm_test.py"
+DEADLINE_SECONDS = 50
+pytestmark = pytest.mark.no_helm
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment that the chart's pod would have."""
+    folder = tmp_path_factory.mktemp("gateway")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = [
+        "relayrouter",
+        "serve",
+        "--embedded",
+        "--data-dir",
+        str(folder),
+        "--port",
+        "0",
+        "--admin-port",
+        "0",
+        "--json",
+    ]
+    config = folder / "config.yaml"
+    config.write_text(f"auth: {{dev_secret_file: {folder / 'secret'}}}\n")
+    environ = {**os.environ, "PATH": path, "RR_CONFIG": str(config)}
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environ)
+    with process:
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        yield {**environ, "RR_URL": told["url"], "ADMIN_URL": told["admin_url"]}
+        process.terminate()
+        process.wait(DEADLINE_SECONDS)
+
+
+def _run(environ: dict[str, str], auth: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", PROGRAM.read_text(encoding="utf-8")]
+    return subprocess.run(
+        command, env={**environ, "AUTH": auth}, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False
+    )
+
+
+def test_a_stream_goes_through(gateway: dict[str, str]) -> None:
+    """With the chart's own key a stream is published and read back."""
+    told = _run(gateway, "dev-key")
+    assert told.returncode == 0, told.stderr
+    assert "unchanged" in told.stdout
+
+
+def test_without_a_token_it_fails(gateway: dict[str, str]) -> None:
+    """A stream that is refused is a failed test: it can fail at all."""
+    assert _run(gateway, "none").returncode != 0
+
+
+def test_with_foreign_keys_it_says_what_it_left_out(gateway: dict[str, str]) -> None:
+    """Readiness only, and it says so."""
+    told = _run(gateway, "keys")
+    assert told.returncode == 0, told.stderr
+    assert "no stream was tried" in told.stdout
