@@ -36,8 +36,8 @@ def parse_cluster_url(url: str) -> ClusterUrl:
     if path not in ("", "0"):
         raise ValueError(f"a cluster has one database, 0; write it as `{_EXAMPLE}`")
     who, _, hosts = authority.rpartition("@")
-    if "@" in who:
-        raise ValueError("user and password are written once, before the first server; an `@` in them is %40")
+    if "@" in who and "," in who:
+        raise ValueError("user and password are written once, before the first server; a comma in them is %2C")
     username, _, password = who.partition(":")
     seeds = tuple(parse_place(text, "a server", CLUSTER_PORT, _EXAMPLE) for text in hosts.split(","))
     if len(set(seeds)) != len(seeds):

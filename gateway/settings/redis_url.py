@@ -42,8 +42,8 @@ def parse_sentinel_url(url: str) -> SentinelUrl:
     if "#" in rest or "#" in query:
         raise ValueError("must not contain `#`; write it as %23")
     who, _, hosts = authority.rpartition("@")
-    if "@" in who:
-        raise ValueError("user and password are written once, before the first sentinel; an `@` in them is %40")
+    if "@" in who and "," in who:
+        raise ValueError("user and password are written once, before the first sentinel; a comma in them is %2C")
     username, _, password = who.partition(":")
     service, _, database = path.partition("/")
     if not slash or not service:
