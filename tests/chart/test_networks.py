@@ -133,6 +133,14 @@ def test_no_edge_cuts_a_quiet_stream() -> None:
     assert route["timeouts"] == {"request": "0s", "backendRequest": "0s"}
 
 
+@pytest.mark.parametrize(("name", "annotated"), [("", True), ("my-class", False)])
+def test_one_class_for_an_ingress(name: str, annotated: bool) -> None:
+    """Kubernetes refuses an Ingress with both the field and the old annotation."""
+    ingress = render({"ingress": {"enabled": True, "preset": "gcp", "className": name}}).one("Ingress")
+    assert ("kubernetes.io/ingress.class" in ingress["metadata"].get("annotations", {})) is annotated
+    assert ingress["spec"].get("ingressClassName", "") == name
+
+
 def test_every_way_in_leads_to_the_public_service() -> None:
     """Ingress and HTTPRoute name the Service and a port that it has."""
     rendered = render(SETS["exposed"])
