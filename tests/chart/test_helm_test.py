@@ -35,7 +35,9 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
     ]
     config = folder / "config.yaml"
     config.write_text(f"auth: {{dev_secret_file: {folder / 'secret'}}}\n")
-    environ = {**os.environ, "PATH": path, "RR_CONFIG": str(config)}
+    # What is RR_ in the tests' own environment (RR_HELM) is no setting of a gateway.
+    outer = {name: value for name, value in os.environ.items() if not name.startswith("RR_")}
+    environ = {**outer, "PATH": path, "RR_CONFIG": str(config)}
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environ)
     with process:
