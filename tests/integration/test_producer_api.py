@@ -15,11 +15,14 @@ from pydantic import SecretStr
 
 from gateway.adapters.http.parts import PublicParts
 from gateway.adapters.http.server import Listener, build_public_app
+from gateway.app.agent_side import AgentSide
 from gateway.app.redis_side import RedisSide
+from gateway.app.route_side import RouteSide
 from gateway.core.access import Access
 from gateway.core.hub import Hub
 from gateway.core.ingest import Ingest
 from gateway.core.noted import NotedAppends
+from gateway.core.notices import HeadsNotices
 from gateway.core.order import Windows
 from gateway.core.revoker import Revoker
 from gateway.core.tasks import TaskOwner
@@ -90,14 +93,17 @@ async def serving(server: Server, order: OrderSettings | None = None) -> AsyncIt
     noted = NotedAppends(kept.deadlines, settings.order.window_ms, 30_000)
     windows = Windows(kept.exchange, owner, measures, NoNotes(), settings.order.window_ms)
     ingest = Ingest(store, REDIS, limits, measures, gateway, NoNotes(), clock, rng, noted, windows)
-    parts = PublicParts(access, ingest, UserPush(access, ingest, directory, store))
+    notices = HeadsNotices(kept.bus, settings.bus)
+    agents = AgentSide(kept, notices, owner, measures, settings, gateway=gateway, clock=clock, rng=rng)
+    intake = RouteSide(hub, kept, measures, settings, rng).intake(ingest, agents)
+    parts = PublicParts(access, intake, UserPush(access, intake, directory, store))
 
     async def no_websocket(_request: Any) -> Any:
         raise NotImplementedError
 
     listener = Listener(build_public_app(parts, no_websocket, ServerSettings(), limits, rng), ServerSettings(), rng)
-    owner.forever("redis-appends", kept.appends.run())
-    owner.forever("redis-reads", kept.reads.run())
+    for name, life in kept.lives():
+        owner.forever(name, life)
     try:
         address = f"http://127.0.0.1:{await listener.start('127.0.0.1', 0)}"
         async with aiohttp.ClientSession() as http:
@@ -105,6 +111,7 @@ async def serving(server: Server, order: OrderSettings | None = None) -> AsyncIt
     finally:
         await listener.close(2)
         await owner.stop(2)
+        await agents.close()
 
 
 @pytest.fixture
