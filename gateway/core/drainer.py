@@ -167,7 +167,9 @@ class Drainer:
                 break
             if departures.are_in_run and now >= look_at and looking is None:
                 # Beside the closes: a Redis that answers late must not hold them up.
-                looking = self._owner.start("standings", self._standings.look(departures.sessions_in_run))
+                looking = self._owner.start(
+                    "standings", self._standings.look(departures.sessions_in_run, is_gentle=True)
+                )
             until = min(due, give_up)
             await self._pause_until(min(until, max(look_at, now + _LOOK_SECONDS)) if departures.are_in_run else until)
         if looking is not None:

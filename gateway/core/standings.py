@@ -14,6 +14,9 @@ from gateway.domain.sessions.drain_plan import Standing
 from gateway.ports import RunInfo, RunStore, StoreUnavailable
 
 SESSIONS_A_PASS: Final = 100
+GENTLE_SESSIONS: Final = 10
+GENTLE_PAUSE_SECONDS: Final = 0.02
+"""A hundred looks at once would hold up everybody's messages in Redis for many milliseconds, twice a second."""
 PASS_SECONDS: Final = 0.5
 """Then the next ones are asked for: one server that is away keeps those of the others from nobody."""
 LOOK_SECONDS: Final = 2.0
@@ -27,15 +30,18 @@ class Standings:
         self._store = store
         self._runs: dict[LocalSession, list[RunInfo]] = {}
 
-    async def look(self, sessions: Iterable[LocalSession]) -> None:
-        """Read the runs of these sessions."""
+    async def look(self, sessions: Iterable[LocalSession], *, is_gentle: bool = False) -> None:
+        """Read the runs of these sessions. `is_gentle`: a few at a time, for who looks again and again."""
+        a_pass = GENTLE_SESSIONS if is_gentle else SESSIONS_A_PASS
         wanted = list(dict.fromkeys(sessions))
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_SECONDS):
-                for first in range(0, len(wanted), SESSIONS_A_PASS):
+                for first in range(0, len(wanted), a_pass):
                     with suppress(TimeoutError):
                         async with asyncio.timeout(PASS_SECONDS):
-                            await asyncio.gather(*map(self._read, wanted[first : first + SESSIONS_A_PASS]))
+                            await asyncio.gather(*map(self._read, wanted[first : first + a_pass]))
+                    if is_gentle and first + a_pass < len(wanted):
+                        await asyncio.sleep(GENTLE_PAUSE_SECONDS)
 
     async def _read(self, session: LocalSession) -> None:
         """By itself: in a cluster the servers of some sessions may be away."""
