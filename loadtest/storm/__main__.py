@@ -15,8 +15,8 @@ def show(figures: Figures) -> None:
     print(f"clients                 {figures.clients}")
     print(f"no gateway for          {figures.down_seconds:.1f} s")
     print(f"attempts a second       {' '.join(str(count) for count in figures.per_second)}")
-    print(f"in the first second     {' '.join(str(count) for count in figures.slots)}")
-    print(f"due in it               {' '.join(str(count) for count in figures.due_slots)}")
+    print(f"due in the first second {' '.join(str(count) for count in figures.slots)}")
+    print(f"by this machine's clock {' '.join(str(count) for count in figures.clock_slots)}")
     print(f"most of a tenth         {figures.most_of_a_slot:.1%} of the attempts of the first second")
     print(f"most admitted           {figures.most_admitted} a second")
     print(
