@@ -60,7 +60,7 @@ class Figures:
     def slots(self) -> list[int]:
         """Attempts in each tenth of the first second after a client's loss, by when each was meant to be.
 
-        Not by the clock: 2,000 SDK clients on two cores take seconds to notice, and then try in heaps that no rule made.
+        Not by the clock: 2,000 SDK clients on two cores take seconds to notice, and try in heaps that no rule made.
         """
         return _tenths(self.dues)
 
