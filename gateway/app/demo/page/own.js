@@ -161,7 +161,10 @@ export class OwnPanel {
   onMessage({ kind, run, payload }) {
     if (kind === "echo" && payload.client !== this.session.client) this.append(line("said other", `${payload.client}: ${payload.payload.text}`));
     if (kind === "thinking" && payload.done) this.shown(run).thinking.after(line("thought", `thought for ${(payload.duration_ms / 1000).toFixed(1)} s`));
-    if (kind === "snapshot" && run) this.shown(run).element.dataset.snapshot = "true";
+    if (kind === "snapshot" && run) {
+      this.shown(run).element.dataset.snapshot = "true";
+      this.root.dataset.snapshots = Number(this.root.dataset.snapshots ?? 0) + 1; // runs that are shown no more count, too
+    }
   }
 
   // ---- what its person does ----------------------------------------------------------------------------------------
