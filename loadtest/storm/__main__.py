@@ -15,8 +15,8 @@ def show(figures: Figures) -> None:
     print(f"clients                 {figures.clients}")
     print(f"no gateway for          {figures.down_seconds:.1f} s")
     print(f"attempts a second       {' '.join(str(count) for count in figures.per_second)}")
-    print(f"due in the first second {' '.join(str(count) for count in figures.slots)}")
-    print(f"by this machine's clock {' '.join(str(count) for count in figures.clock_slots)}")
+    print(f"in the first second     {' '.join(str(count) for count in figures.slots)}")
+    print(f"due in it               {' '.join(str(count) for count in figures.due_slots)}")
     print(f"most of a tenth         {figures.most_of_a_slot:.1%} of the attempts of the first second")
     print(f"most admitted           {figures.most_admitted} a second")
     print(
@@ -34,7 +34,7 @@ def show(figures: Figures) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m loadtest.storm", description=__doc__)
     parser.add_argument("--clients", type=int, default=2000)
-    parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--json", action="store_true", help="the figures as one line of JSON")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
