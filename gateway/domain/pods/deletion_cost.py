@@ -14,6 +14,9 @@ LEAVING_COST: Final = -1
 NOTABLE_SHARE: Final = 0.2
 """Of the larger figure: less changes nobody's choice, and each write wakes every watcher of pods."""
 NOTABLE_CONNECTIONS: Final = 10
+EXACT_AFTER: Final = 5
+"""So many rests after a write any change of runs is worth another: with those of calm minutes, the fewest are the fewest.
+By default that is how long an autoscaler waits, too, before it takes a pod away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +60,15 @@ class CostPlan:
 
     def due(self, now: float, load: Load) -> int | None:
         """The cost to write now; None: it is too early, or not worth it."""
-        if now < self._not_before or (self._written is not None and not is_notable(self._written, load)):
+        if now < self._not_before or not self._is_worth_it(now, load):
             return None
         return cost_of(load)
+
+    def _is_worth_it(self, now: float, load: Load) -> bool:
+        if self._written is None or is_notable(self._written, load):
+            return True
+        is_exact = load.is_leaving or load.runs == self._written.runs
+        return not is_exact and now >= self._not_before + (EXACT_AFTER - 1) * self.every_seconds
 
     def written(self, now: float, load: Load) -> None:
         self._written, self._not_before = load, now + self.every_seconds

@@ -78,6 +78,28 @@ def test_writes_are_never_closer_than_the_rest_between_them(every: float, looks:
     assert all(later - sooner >= every - 1e-6 for (sooner, _), (later, _) in pairwise(written))
 
 
+def test_any_change_of_runs_is_written_when_five_rests_are_over() -> None:
+    """A fifth of the runs may decide between two pods: what an autoscaler finds after calm minutes is exact."""
+    plan = CostPlan(60)
+    plan.written(0.0, Load(40, 5))
+
+    assert [None, cost_of(Load(41, 5))] == [plan.due(299.9, Load(41, 5)), plan.due(300.0, Load(41, 5))]
+
+
+@pytest.mark.parametrize(
+    ("written", "now"),
+    [
+        (Load(40, 1_000), Load(40, 1_001)),
+        (Load(40, 5, is_leaving=True), Load(41, 5, is_leaving=True)),
+    ],
+)
+def test_what_changes_no_order_of_runs_is_never_written(written: Load, now: Load) -> None:
+    plan = CostPlan(60)
+    plan.written(0.0, written)
+
+    assert plan.due(36_000.0, now) is None
+
+
 def test_the_first_look_writes_as_a_container_may_have_started_anew_in_its_pod() -> None:
     assert 0 == CostPlan(60).due(0.0, Load(0, 0))
 
