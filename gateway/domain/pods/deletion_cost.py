@@ -15,8 +15,8 @@ NOTABLE_SHARE: Final = 0.2
 """Of the larger figure: less changes nobody's choice, and each write wakes every watcher of pods."""
 NOTABLE_CONNECTIONS: Final = 10
 EXACT_AFTER: Final = 5
-"""So many rests after a write any change of runs is worth another: with those of calm minutes, the fewest are the fewest.
-By default that is how long an autoscaler waits, too, before it takes a pod away."""
+"""So many rests after a write any change of runs is worth another, so what calm minutes leave is exact. By default an
+autoscaler waits as long before it takes a pod away."""
 
 
 @dataclass(frozen=True, slots=True)
