@@ -1,6 +1,8 @@
 """A process of a crowd: `python -m loadtest.crowd --urls A,B --sessions 150 --clients 20`. JSON lines in and out.
 
-`do`: `live` (how many are, since a moment), `phase` (percentiles of the phase that ends now), `report`, `urls`.
+`do`: `live` (how many are, since a moment), `phase` (percentiles of the phase that ends now), `report`, `urls`,
+`digests` (session -> SHA-256 of the text of the run that ended last).
+A token comes in the environment as CROWD_TOKEN: what is on a command line, everybody may read.
 """
 
 import argparse
@@ -18,7 +20,8 @@ from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from loadtest.crowd.client import Client
-from loadtest.crowd.link import Link
+from loadtest.crowd.link import Link, Refusal
+from loadtest.crowd.pulse import LOOK_SECONDS, Due, Pulse
 from loadtest.crowd.text import Reading
 
 POLL_SECONDS: Final = 0.25
@@ -30,7 +33,9 @@ _STDIN: Final = 0
 class Crowd:
     """The loop of all clients of this process."""
 
-    def __init__(self, urls: list[str], rng: random.Random) -> None:
+    def __init__(self, urls: list[str], rng: random.Random, quiet_seconds: float = 0.0, token: str = "") -> None:
+        """`quiet_seconds`: silence after which a link is asked whether it lives; 0: never, sockets' ends will tell."""
+        self.token = token
         self.urls: list[SplitResult] = [urlsplit(url) for url in urls]
         self.rng = rng
         self.counts: Counter[str] = Counter()
@@ -45,6 +50,8 @@ class Crowd:
         self._wall_ms = time.time() * 1000
         self._to_open: list[Client] = []
         self._opening: set[Client] = set()
+        self._quiet_seconds = quiet_seconds
+        self._looked_at = self._now
 
     # ---- what clients ask of it --------------------------------------------------------------------------------
 
@@ -60,7 +67,7 @@ class Crowd:
 
     def open(self, client: Client, url: SplitResult, path: str) -> None:
         self._attempts_by_second[int(time.time())] += 1
-        link = Link(url, path, client.on_frame)
+        link = Link(url, path, client.on_frame, Pulse(self._now), self.token)
         if link.refusal is not None:
             link.close()
             client.on_refused(link.refusal)
@@ -92,6 +99,22 @@ class Crowd:
             while self._timers and self._timers[0][0] <= self._now:
                 heapq.heappop(self._timers)[2].attempt()
             self._open_some()
+            if self._quiet_seconds and self._now - self._looked_at >= LOOK_SECONDS:
+                self._look()
+
+    def _look(self) -> None:
+        """For links that died without a word, as with the power of their gateway's machine."""
+        late_seconds = self._now - self._looked_at - LOOK_SECONDS
+        self._looked_at = self._now
+        for number, (link, client) in list(self._links.items()):
+            match link.pulse.look(self._now, late_seconds, self._quiet_seconds, is_welcome=bool(link.connection)):
+                case Due.ASK:
+                    link.ask()
+                case Due.DEAD:
+                    self.counts["fell_silent"] += 1
+                    self._drop(number, link, client)
+                case Due.NOTHING:
+                    pass
 
     def _open_some(self) -> None:
         if not self._to_open:
@@ -108,17 +131,22 @@ class Crowd:
         return max(0.0, min(POLL_SECONDS, self._timers[0][0] - time.monotonic())) if self._timers else POLL_SECONDS
 
     def _take(self, number: int, event: int, link: Link, client: Client) -> None:
+        link.pulse.heard_at = self._now
         if event & select.EPOLLOUT and not link.is_upgraded:
             if link.on_writable():
                 self._epoll.modify(number, select.EPOLLIN)
                 return
         elif link.on_readable():
             return
+        self._drop(number, link, client)
+
+    def _drop(self, number: int, link: Link, client: Client) -> None:
+        """It has ended."""
         del self._links[number]
         self._epoll.unregister(number)
         link.close()
-        if link.refusal is not None:
-            client.on_refused(link.refusal)
+        if link.refusal is not None or not link.is_upgraded:
+            client.on_refused(link.refusal or Refusal(0))
         else:
             client.on_end(link)
 
@@ -145,9 +173,12 @@ class Crowd:
                 return {
                     "counts": dict(self.counts),
                     "wrong": dict(self.wrong),
+                    "longest_away_seconds": max((client.longest_away_seconds for client in self.clients), default=0.0),
                     "ended_runs": sum(client.reading.ended_runs for client in self.clients),
                     "attempts_by_second": dict(self._attempts_by_second),
                 }
+            case "digests":
+                return {client.session: client.reading.digest for client in self.clients}
             case other:
                 raise ValueError(other)
 
@@ -171,11 +202,13 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=1)
     parser.add_argument("--idle", type=int, default=0, help="clients with a session of their own and no stream")
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--quiet-seconds", type=float, default=0.0, help="ask silent links whether they live")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    crowd = Crowd(arguments.urls.split(","), random.Random(arguments.seed))
+    token = os.environ.get("CROWD_TOKEN", "")
+    crowd = Crowd(arguments.urls.split(","), random.Random(arguments.seed), arguments.quiet_seconds, token)
     for number in range(arguments.first, arguments.first + arguments.sessions):
         for client in range(arguments.clients):
             crowd.add(f"{arguments.prefix}-{number}", f"c{client}", is_timed=True)

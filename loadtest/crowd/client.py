@@ -21,6 +21,7 @@ class Loop(Protocol):
     urls: list[SplitResult]
     rng: random.Random
     counts: "Counter[str]"
+    token: str
 
     def now(self) -> float: ...
     def wall_ms(self) -> float: ...
@@ -39,10 +40,13 @@ class Client:
     """Welcomed ones; the last is the newest."""
     live_at: float = 0.0
     """When it was last welcomed."""
+    longest_away_seconds: float = 0.0
+    """From the last byte of its last socket to the next welcome."""
     has_moved: bool = False
     """In the running phase it lost or changed a socket."""
     times_ms: "array[float]" = field(default_factory=lambda: array("f"))
     """From the append in Redis to here, of the running phase."""
+    _away_since: float = 0.0
     _failures: int = 0
     _tried: list[SplitResult] = field(default_factory=list)
     """In the running attempt: a balancer goes past gateways that do not serve."""
@@ -82,17 +86,20 @@ class Client:
     def on_frame(self, link: Link, payload: bytes) -> None:
         frame = parse(payload)
         if frame["type"] == "text":
-            self.reading.message(frame)
+            link.last_seq = self.reading.message(frame, link.last_seq)
             if self.is_timed:
                 self.times_ms.append(self.loop.wall_ms() - frame["timestamp"])
             return
         body = frame["payload"]
         match body["kind"]:
             case "welcome":
-                self.reading.begin(body["cursor"])
+                link.last_seq = self.reading.begin(body["cursor"])
                 link.connection = body["connection"]
                 self.links.append(link)
                 self.live_at = self.loop.now()
+                if self._away_since:
+                    self.longest_away_seconds = max(self.longest_away_seconds, self.live_at - self._away_since)
+                    self._away_since = 0.0
                 self._is_trying = self._must_move = False
             case "reconnect_later":
                 self._must_move = True
@@ -109,6 +116,8 @@ class Client:
         was_last = link in self.links
         if was_last:
             self.links.remove(link)
+            if not self.links:
+                self._away_since = link.pulse.heard_at
         else:
             self._is_trying = False  # it ended before its welcome
         self.loop.counts[f"closed_{link.close_code or 1006}"] += 1

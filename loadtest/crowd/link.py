@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import SplitResult
 
+from loadtest.crowd.pulse import Pulse
+
 RECEIVE_BYTES: Final = 64 * 1024
 _UNDER_WAY: Final = (0, errno.EINPROGRESS)
 
@@ -27,20 +29,28 @@ class Link:
     """`on_writable` and `on_readable` are called by the loop; what happens goes to the callbacks."""
 
     __slots__ = (
-        "_buffer", "_on_frame", "_request", "_socket", "close_code", "connection", "is_upgraded", "refusal", "url",
+        "_buffer", "_on_frame", "_request", "_socket", "close_code", "connection", "is_upgraded", "last_seq", "pulse",
+        "refusal", "url",
     )  # fmt: skip
 
-    def __init__(self, url: SplitResult, path: str, on_frame: "Callable[[Link, bytes], None]") -> None:
+    def __init__(
+        self, url: SplitResult, path: str, on_frame: "Callable[[Link, bytes], None]", pulse: Pulse, token: str = ""
+    ) -> None:
         self.url = url
+        self.pulse = pulse
         self._on_frame = on_frame
         self._buffer = b""
+        access = f"Authorization: Bearer {token}\r\n" if token else ""
         self._request = (
             f"GET {path} HTTP/1.1\r\nHost: {url.netloc}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            f"Sec-WebSocket-Key: {base64.b64encode(os.urandom(16)).decode()}\r\nSec-WebSocket-Version: 13\r\n\r\n"
+            f"Sec-WebSocket-Key: {base64.b64encode(os.urandom(16)).decode()}\r\nSec-WebSocket-Version: 13\r\n"
+            f"{access}\r\n"
         ).encode()
         self.is_upgraded = False
         self.connection = ""
         """Its id, once it was welcomed."""
+        self.last_seq = 0
+        """Of the last message that it brought, or its welcome's."""
         self.close_code = 0
         self.refusal: Refusal | None = None
         self._socket = socket.socket()
@@ -54,6 +64,10 @@ class Link:
 
     def close(self) -> None:
         self._socket.close()
+
+    def ask(self) -> None:
+        """Whether anybody is there."""
+        self._send(1, b'{"type":"control","payload":{"kind":"ping","id":"p"}}')
 
     def on_writable(self) -> bool:
         """Connected, or not. False: not."""

@@ -3,7 +3,9 @@
 import hashlib
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
+
+MOST_HOLES: Final = 10_000
 
 
 @dataclass(slots=True)
@@ -14,32 +16,57 @@ class Reading:
     line: str = ""
     position: int = 0
     ended_runs: int = 0
+    digest: str = ""
+    """Of the text of the run that ended last, as it was read."""
     _length: int = 0
     """Bytes of the run's text."""
     _digest: Any = field(default_factory=hashlib.sha256)
+    _holes: set[int] = field(default_factory=set)
+    """Messages that were passed over, the first 10,000: what comes later all the same is out of order, not lost."""
 
     @property
     def cursor(self) -> str:
         return f"{self.line}.{self.position}" if self.line else ""
 
-    def begin(self, cursor: str) -> None:
-        """A welcome: what follows on this socket is above its cursor."""
-        line, _, seq = cursor.rpartition(".")
+    def begin(self, cursor: str) -> int:
+        """A welcome. Answers the message after which this socket begins: all that follows on it is above."""
+        line, _, number = cursor.rpartition(".")
+        seq = int(number)
         if not self.line:
-            self.line, self.position = line, int(seq)
+            self.line, self.position = line, seq
         elif line != self.line:
             self.wrong["line"] += 1
-        elif int(seq) > self.position:
-            self.wrong["lost"] += int(seq) - self.position
+        elif seq > self.position:
+            self._lose(self.position + 1, seq)
+            self.position = seq
+        return seq
 
-    def message(self, frame: dict[str, Any]) -> None:
+    def message(self, frame: dict[str, Any], above: int) -> int:
+        """`above`: the last message that this socket brought; answers what it is now."""
         seq = frame["seq"]
-        if seq <= self.position:
-            return  # the other socket had it
-        if frame.get("first_seq", seq) > self.position + 1:
-            self.wrong["lost"] += frame.get("first_seq", seq) - self.position - 1
-        self.position = seq
-        payload = frame["payload"]
+        first = frame.get("first_seq", seq)
+        if first <= above:
+            self._again(first, min(seq, above))
+        if seq > self.position:
+            if first > self.position + 1:
+                self._lose(self.position + 1, first - 1)
+            self.position = seq
+            self._read(frame["payload"])
+        return max(above, seq)
+
+    def _lose(self, first: int, last: int) -> None:
+        self.wrong["lost"] += last - first + 1
+        room = MOST_HOLES - len(self._holes)
+        self._holes.update(range(first, min(last, first + room - 1) + 1))
+
+    def _again(self, first: int, last: int) -> None:
+        late = {seq for seq in range(first, last + 1) if seq in self._holes}
+        self._holes -= late
+        self.wrong["lost"] -= len(late)
+        self.wrong["reordered"] += len(late)
+        self.wrong["repeated"] += last - first + 1 - len(late)
+
+    def _read(self, payload: dict[str, Any]) -> None:
         match payload["kind"]:
             case "delta":
                 self._append(payload["text"].encode(), payload["at"])
@@ -57,9 +84,10 @@ class Reading:
 
     def _end(self, payload: dict[str, Any]) -> None:
         self.ended_runs += 1
+        self.digest = self._digest.hexdigest()
         if payload["reason"] != "complete":
             self.wrong[f"run_{payload['reason']}"] += 1
-        elif payload["sha256"] != self._digest.hexdigest():
+        elif payload["sha256"] != self.digest:
             self.wrong["digest"] += 1
         self._length, self._digest = 0, hashlib.sha256()
 
