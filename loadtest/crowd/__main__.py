@@ -174,6 +174,7 @@ class Crowd:
                     "counts": dict(self.counts),
                     "wrong": dict(self.wrong),
                     "longest_away_seconds": max((client.longest_away_seconds for client in self.clients), default=0.0),
+                    "forks": sum(client.reading.forks for client in self.clients),
                     "ended_runs": sum(client.reading.ended_runs for client in self.clients),
                     "attempts_by_second": dict(self._attempts_by_second),
                 }

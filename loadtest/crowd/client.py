@@ -105,8 +105,12 @@ class Client:
                 self._must_move = True
                 self._slot_at = self.loop.now() + body["after_ms"] / 1000
                 self.loop.later(body["after_ms"] / 1000, self)
-            case "gap" | "snapshot" | "forked":
-                self.reading.wrong[body["kind"]] += 1
+            case "forked":
+                self.reading.forked(body["cursor"])
+            case "gap":
+                link.last_seq = self.reading.gap(body)
+            case "snapshot":
+                self.reading.wrong["snapshot"] += 1
             case _:
                 pass
 
