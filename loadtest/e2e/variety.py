@@ -1,0 +1,89 @@
+"""`python -m loadtest.e2e.variety --url U`: a little of all that dashboards show, until standard input ends.
+
+Answers that are read, interrupted and come to their end, inputs and their consumer, readers that come back. The token
+($E2E_TOKEN) needs all scopes. Exit status 1, with the reason, when any of it failed.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from secrets import token_hex
+from typing import Final
+
+from relayrouter import Inbox, Interrupted, Publisher, Session, connect
+
+from loadtest.e2e.pod_watch import until_input_ends
+
+TALKS: Final = 3
+WORDS: Final = 30
+PAUSE_SECONDS: Final = 0.02
+AWAY_SECONDS: Final = 0.5
+BACK_SECONDS: Final = 3.0
+
+
+async def variety(url: str, token: str) -> None:
+    """For ever. Raises what failed."""
+    async with Inbox(url, token=token) as inbox, asyncio.TaskGroup() as tasks:
+        tasks.create_task(_consume(inbox))
+        for _ in range(TALKS):
+            tasks.create_task(_talk(url, token, f"talk-{token_hex(4)}"))
+
+
+async def _talk(url: str, token: str, name: str) -> None:
+    async with connect(url, session=name, token=token) as session, Publisher(url, session=name, token=token) as agent:
+        session.on("message", lambda _: None)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_answer(agent, session))
+            tasks.create_task(_come_and_go(session))
+
+
+async def _answer(agent: Publisher, session: Session) -> None:
+    """A run after the other; every second one is interrupted by its reader, who is there or comes back for it."""
+    number = 0
+    while True:
+        number += 1
+        name = f"r{number}"
+        try:
+            async with agent.run(name) as run:
+                for word in range(WORDS):
+                    await run.write(f"word {word} ")
+                    await asyncio.sleep(PAUSE_SECONDS)
+                    if number % 2 and word == WORDS // 2:
+                        await session.interrupt(name)
+        except Interrupted:
+            await session.send({"text": f"enough of {number}"})
+
+
+async def _come_and_go(session: Session) -> None:
+    while True:
+        await asyncio.sleep(BACK_SECONDS)
+        session.set_online(False)
+        await asyncio.sleep(AWAY_SECONDS)
+        session.set_online(True)
+
+
+async def _consume(inbox: Inbox) -> None:
+    async for item in inbox:
+        await item.ack()
+
+
+async def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--url", required=True)
+    arguments = parser.parse_args()
+    varied = asyncio.create_task(variety(arguments.url, os.environ["E2E_TOKEN"]))
+    over = asyncio.create_task(until_input_ends())
+    done, _ = await asyncio.wait({varied, over}, return_when=asyncio.FIRST_COMPLETED)
+    varied.cancel()
+    if varied in done:
+        print(repr(varied.exception()), file=sys.stderr)
+        return 1
+    with suppress(asyncio.CancelledError):
+        await varied
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
