@@ -143,3 +143,18 @@ def test_images_come_from_the_mirror() -> None:
         "mirror.internal/valkey"
     )
     assert rendered.pod["imagePullSecrets"] == [{"name": "theirs"}, {"name": "mine"}]
+
+
+def test_pods_are_spread_over_nodes_whether_or_not_nodes_have_zones() -> None:
+    """The scheduler leaves nodes that lack the label of one constraint out of all: zones must not be one."""
+    pod = render().pod
+    assert ["kubernetes.io/hostname"] == [found["topologyKey"] for found in pod["topologySpreadConstraints"]]
+    wishes = pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert ["topology.kubernetes.io/zone"] == [wish["podAffinityTerm"]["topologyKey"] for wish in wishes]
+
+
+def test_a_spread_of_ones_own_is_all_there_is() -> None:
+    """The chart adds no wish for zones to it."""
+    pod = render(SETS["own"] | {"affinity": {}}).pod
+    assert SETS["own"]["topologySpreadConstraints"] == pod["topologySpreadConstraints"]
+    assert "affinity" not in pod
