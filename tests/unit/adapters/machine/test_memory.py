@@ -76,8 +76,37 @@ def test_a_configured_limit_is_compared_with_the_process(machine: Machine) -> No
     assert machine.read(10**9) == Memory(200 * PAGE, 10**9)
 
 
+OLDER = "5:pids:/old\n4:cpu,memory:%s\n0::/elsewhere\n"
+NO_LIMIT = "9223372036854771712"
+
+
+def test_the_older_groups_count_in_the_same_way(machine: Machine) -> None:
+    """Also beside the newer ones, which then keep no account of memory."""
+    (machine.proc / "cgroup").write_text(OLDER % "/pods/gateway")
+    stat = "inactive_file 1\ntotal_active_file 100\ntotal_inactive_file 50"
+    machine.group("memory/pods/gateway", limit_in_bytes="1000", usage_in_bytes="700", stat=stat)
+
+    assert machine.read() == Memory(550, 1000)
+
+
+def test_a_container_with_the_older_groups_sees_its_own_at_the_top(machine: Machine) -> None:
+    """The path is that on the node; what is mounted is the container's group."""
+    (machine.proc / "cgroup").write_text(OLDER % "/kubepods/burstable/pod1/c1")
+    machine.group("memory", limit_in_bytes="1000", usage_in_bytes="600", stat="")
+
+    assert machine.read() == Memory(600, 1000)
+
+
+@pytest.mark.parametrize("limit", [NO_LIMIT, "-1"])
+def test_the_older_groups_without_a_limit_leave_only_the_process(machine: Machine, limit: str) -> None:
+    (machine.proc / "cgroup").write_text(OLDER % "/")
+    machine.group("memory", limit_in_bytes=limit, usage_in_bytes="600", stat="")
+
+    assert machine.read() == Memory(200 * PAGE, 0)
+
+
 @pytest.mark.parametrize("lines", ["", "4:memory:/old\n", "nonsense"])
-def test_a_machine_with_the_older_groups_has_no_limit(machine: Machine, lines: str) -> None:
+def test_a_machine_that_names_no_group_that_is_there_has_no_limit(machine: Machine, lines: str) -> None:
     (machine.proc / "cgroup").write_text(lines)
 
     assert machine.read() == Memory(200 * PAGE, 0)
