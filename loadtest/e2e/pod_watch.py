@@ -1,42 +1,62 @@
-"""`python -m loadtest.e2e.pod_watch --namespace N --release R`: the gateways' pods, twice a second, as JSON lines.
+"""`python -m loadtest.e2e.pod_watch --namespace N --release R`: looks at the gateways' pods twice a second.
 
-Runs inside the cluster's network, where pods answer; ends with its standard input.
+Runs inside the cluster's network, where pods answer. Question: `looks`: those since it was asked before.
 """
 
 import argparse
 import asyncio
-import json
 import re
-import sys
 import time
+from collections import deque
+from contextlib import suppress
 from typing import Any, Final
 
 import aiohttp
 from kubernetes.aio import client, config
 
+from loadtest.e2e.inside import serve
+
 EVERY_SECONDS: Final = 0.5
 ASK_SECONDS: Final = 3.0
+MAX_LOOKS: Final = 7_200
+"""An hour; then the oldest are forgotten."""
 COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 ADMIN_PORT: Final = 9090
 _FIGURES: Final = re.compile(r"^relayrouter_(open_ingests|connections)(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 
 
-async def watch(namespace: str, release: str) -> None:
-    await config.load_kube_config()  # type: ignore[no-untyped-call]
-    selector = f"app.kubernetes.io/instance={release},app.kubernetes.io/component=gateway"
-    async with client.ApiClient() as api, aiohttp.ClientSession() as http:
-        core = client.CoreV1Api(api)
-        while True:
-            began = time.monotonic()
-            try:
-                found = await core.list_namespaced_pod(namespace, label_selector=selector, _request_timeout=ASK_SECONDS)
-            except (aiohttp.ClientError, TimeoutError, client.ApiException) as exc:
-                print(f"{type(exc).__name__}: {exc}", file=sys.stderr, flush=True)
-            else:
-                at = time.time()  # of the listing: what pods say of themselves is read a moment later
-                pods = await asyncio.gather(*(_pod(http, pod) for pod in found.items))
-                print(json.dumps({"at": at, "pods": [pod for pod in pods if pod is not None]}), flush=True)
-            await asyncio.sleep(max(0.0, EVERY_SECONDS - (time.monotonic() - began)))
+class PodWatch:
+    def __init__(self, namespace: str, release: str) -> None:
+        self._namespace = namespace
+        self._selector = f"app.kubernetes.io/instance={release},app.kubernetes.io/component=gateway"
+        self._looks: deque[dict[str, Any]] = deque(maxlen=MAX_LOOKS)
+        self._watching = asyncio.create_task(self._watch())
+
+    async def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if asked["do"] != "looks":
+            raise ValueError(asked["do"])
+        if self._watching.done():
+            self._watching.result()
+        looks = list(self._looks)
+        self._looks.clear()
+        return {"looks": looks}
+
+    async def _watch(self) -> None:
+        await config.load_kube_config()  # type: ignore[no-untyped-call]
+        async with client.ApiClient() as api, aiohttp.ClientSession() as http:
+            core = client.CoreV1Api(api)
+            while True:
+                with suppress(aiohttp.ClientError, TimeoutError, client.ApiException):  # then the next one tells
+                    self._looks.append(await self._look(core, http))
+                await asyncio.sleep(EVERY_SECONDS)
+
+    async def _look(self, core: Any, http: aiohttp.ClientSession) -> dict[str, Any]:
+        found = await core.list_namespaced_pod(
+            self._namespace, label_selector=self._selector, _request_timeout=ASK_SECONDS
+        )
+        at = time.time()  # of the listing: what pods say of themselves is read a moment later
+        pods = await asyncio.gather(*(_pod(http, pod) for pod in found.items))
+        return {"at": at, "pods": [pod for pod in pods if pod is not None]}
 
 
 async def _pod(http: aiohttp.ClientSession, pod: Any) -> dict[str, Any] | None:
@@ -64,27 +84,13 @@ async def _pod(http: aiohttp.ClientSession, pod: Any) -> dict[str, Any] | None:
     }
 
 
-async def until_input_ends() -> None:
-    """Standard input must be a pipe."""
-    reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    await reader.read()
-
-
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--namespace", required=True)
     parser.add_argument("--release", required=True)
     arguments = parser.parse_args()
-    watching = asyncio.create_task(watch(arguments.namespace, arguments.release))
-    ending = asyncio.create_task(until_input_ends())
-    done, _ = await asyncio.wait({watching, ending}, return_when=asyncio.FIRST_COMPLETED)
-    watching.cancel()
-    if watching in done:
-        watching.result()
+    await serve(PodWatch(arguments.namespace, arguments.release).answer)
 
-
-__all__ = ["until_input_ends", "watch"]
 
 if __name__ == "__main__":
     asyncio.run(main())

@@ -1,20 +1,18 @@
-"""`python -m loadtest.e2e.variety --url U`: a little of all that dashboards show, until standard input ends.
+"""`python -m loadtest.e2e.variety --url U`: a little of all that dashboards show.
 
 Answers that are read, interrupted and come to their end, inputs and their consumer, readers that come back. The token
-($E2E_TOKEN) needs all scopes. Exit status 1, with the reason, when any of it failed.
+($E2E_TOKEN) needs all scopes. Question: `problem`: why it ended, empty while it goes on.
 """
 
 import argparse
 import asyncio
 import os
-import sys
-from contextlib import suppress
 from secrets import token_hex
-from typing import Final
+from typing import Any, Final
 
 from relayrouter import Inbox, Interrupted, Publisher, Session, connect
 
-from loadtest.e2e.pod_watch import until_input_ends
+from loadtest.e2e.inside import serve
 
 TALKS: Final = 3
 WORDS: Final = 30
@@ -23,12 +21,20 @@ AWAY_SECONDS: Final = 0.5
 BACK_SECONDS: Final = 3.0
 
 
-async def variety(url: str, token: str) -> None:
-    """For ever. Raises what failed."""
-    async with Inbox(url, token=token) as inbox, asyncio.TaskGroup() as tasks:
-        tasks.create_task(_consume(inbox))
-        for _ in range(TALKS):
-            tasks.create_task(_talk(url, token, f"talk-{token_hex(4)}"))
+class Variety:
+    def __init__(self, url: str, token: str) -> None:
+        self._running = asyncio.create_task(self._run(url, token))
+
+    async def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if asked["do"] != "problem":
+            raise ValueError(asked["do"])
+        return {"problem": repr(self._running.exception()) if self._running.done() else ""}
+
+    async def _run(self, url: str, token: str) -> None:
+        async with Inbox(url, token=token) as inbox, asyncio.TaskGroup() as tasks:
+            tasks.create_task(_consume(inbox))
+            for _ in range(TALKS):
+                tasks.create_task(_talk(url, token, f"talk-{token_hex(4)}"))
 
 
 async def _talk(url: str, token: str, name: str) -> None:
@@ -69,21 +75,11 @@ async def _consume(inbox: Inbox) -> None:
         await item.ack()
 
 
-async def main() -> int:
+async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", required=True)
-    arguments = parser.parse_args()
-    varied = asyncio.create_task(variety(arguments.url, os.environ["E2E_TOKEN"]))
-    over = asyncio.create_task(until_input_ends())
-    done, _ = await asyncio.wait({varied, over}, return_when=asyncio.FIRST_COMPLETED)
-    varied.cancel()
-    if varied in done:
-        print(repr(varied.exception()), file=sys.stderr)
-        return 1
-    with suppress(asyncio.CancelledError):
-        await varied
-    return 0
+    await serve(Variety(parser.parse_args().url, os.environ["E2E_TOKEN"]).answer)
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    asyncio.run(main())

@@ -11,8 +11,8 @@ from gateway import __version__
 from tools.image.sbom import bill_of_materials
 
 ROOT = Path(__file__).resolve().parents[2]
-REQUIREMENTS = ROOT / "requirements" / "image.txt"
-SITE = ROOT / "build" / "image" / "site"
+REQUIREMENTS = Path("requirements", "image.txt")
+SITE = Path("build", "image", "site")
 
 
 def main() -> int:
@@ -23,43 +23,48 @@ def main() -> int:
     build.add_argument("--engine", choices=("docker", "buildah"), default=_engine())
     build.add_argument("--base", help="a base that is on this machine; the libraries are then installed by this Python")
     build.add_argument("--archive", type=Path, help="also write the image to this file (docker-archive)")
+    build.add_argument("--source", type=Path, default=ROOT, help="another tree of this project, e.g. an older release")
+    build.add_argument("--revision", help="its commit; default: that of the tree")
+    build.add_argument("--version-label", default=__version__, help="what its label says")
     parts = commands.add_parser("sbom", help="CycloneDX, from requirements/image.txt")
     parts.add_argument("file", nargs="?", type=Path, default=ROOT / "build" / "sbom.json")
     arguments = parser.parse_args()
     if arguments.command == "sbom":
         return _write_sbom(arguments.file)
-    return _build(arguments.engine, arguments.name, arguments.base, arguments.archive)
+    revision = arguments.revision or _revision(arguments.source)
+    labels = {"VERSION": arguments.version_label, "REVISION": revision}
+    _build(arguments.engine, arguments.name, arguments.source.resolve(), labels, arguments.base)
+    if arguments.archive is not None:
+        _export(arguments.engine, arguments.name, arguments.archive)
+    return 0
 
 
 def _write_sbom(file: Path) -> int:
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(bill_of_materials(REQUIREMENTS, __version__), indent=2) + "\n", encoding="utf-8")
+    file.write_text(json.dumps(bill_of_materials(ROOT / REQUIREMENTS, __version__), indent=2) + "\n", encoding="utf-8")
     print(file)
     return 0
 
 
-def _build(engine: str, name: str, base: str | None, archive: Path | None) -> int:
-    shutil.rmtree(SITE, ignore_errors=True)
+def _build(engine: str, name: str, source: Path, labels: dict[str, str], base: str | None) -> None:
+    shutil.rmtree(source / SITE, ignore_errors=True)
     if base is not None:
-        _install_libraries()
-    arguments = ["--build-arg", f"VERSION={__version__}", "--build-arg", f"REVISION={_revision()}", "--tag", name]
-    arguments += ["--file", str(ROOT / "deploy" / "image" / "Dockerfile")]
-    arguments += [] if base is None else ["--build-arg", f"BASE={base}"]
+        _install_libraries(source)
+        labels = {**labels, "BASE": base}
+    arguments = ["--tag", name, "--file", str(source / "deploy" / "image" / "Dockerfile")]
+    arguments += [word for key, value in labels.items() for word in ("--build-arg", f"{key}={value}")]
     if engine == "docker":
-        _run(["docker", "build", *arguments, str(ROOT)])
+        _run(["docker", "build", *arguments, str(source)])
     else:
         pull = [] if base is None else ["--pull-never"]
         # chroot: needs no rights that a container does not have.
-        _run(["buildah", "bud", "--isolation", "chroot", "--layers=false", *pull, *arguments, str(ROOT)])
-    if archive is not None:
-        _export(engine, name, archive)
-    return 0
+        _run(["buildah", "bud", "--isolation", "chroot", "--layers=false", *pull, *arguments, str(source)])
 
 
-def _install_libraries() -> None:
+def _install_libraries(source: Path) -> None:
     """For a base without pip: with this interpreter, whose version must be that of the base."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]
-    _run([*pip, "--require-hashes", "--requirement", str(REQUIREMENTS), "--target", str(SITE)])
+    _run([*pip, "--require-hashes", "--requirement", str(source / REQUIREMENTS), "--target", str(source / SITE)])
 
 
 def _export(engine: str, name: str, archive: Path) -> None:
@@ -70,8 +75,8 @@ def _export(engine: str, name: str, archive: Path) -> None:
         _run(["buildah", "push", "--quiet", name, f"docker-archive:{archive}:{name}"])
 
 
-def _revision() -> str:
-    told = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S607
+def _revision(source: Path) -> str:
+    told = subprocess.run(["git", "rev-parse", "HEAD"], cwd=source, capture_output=True, text=True, check=False)  # noqa: S607
     return told.stdout.strip() or "unknown"
 
 
