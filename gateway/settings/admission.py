@@ -49,8 +49,8 @@ class AdmissionSettings(Topic):
     resume_memory_share: float = Field(0.95, gt=0.05, le=1)
     """The same for those that come back: the kernel kills a process at 1, and all its clients move."""
     memory_limit_bytes: ByteCount = Field(0, ge=0)
-    """0: the limit of the container (its control group), and where there is none no watermark. Else the process's own memory is
-    compared with this."""
+    """0: the limit of the container (its control group), and where there is none no watermark. Else the process's own
+    memory is compared with this."""
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:

@@ -72,6 +72,9 @@ class ServerSettings(Topic):
     """Connects in progress at once; a storm waits in the listen queue and not in memory."""
     header_timeout_seconds: float = Field(10, gt=0)
     """How long a request may take to send its headers: stops sockets that trickle them."""
+    keepalive_seconds: float = Field(90, ge=1, le=3_600)
+    """How long a connection stays open between two requests. Above the idle time-out of the proxy in front (75 s in our
+    configurations, 600 s for Google's): if we close first, it may send a request into that, and say 502."""
     max_header_bytes: ByteCount = Field(16_384, ge=4_096, le=65_536)
     """Room for a large token and a proxy's own headers."""
     insecure_no_auth: bool = False

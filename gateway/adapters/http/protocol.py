@@ -15,8 +15,6 @@ from gateway.adapters.http.errors import error_response
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.settings import ServerSettings
 
-KEEPALIVE_SECONDS: Final = 75.0
-"""Longer than the 60 s of common proxies, so that they and not we close idle connections (a race otherwise)."""
 MAX_HEADERS: Final = 100
 
 
@@ -32,7 +30,7 @@ class HttpProtocol(RequestHandler):
             server,
             loop=loop,
             access_log=None,  # type: ignore[arg-type]  # aiohttp's own way to say: none
-            keepalive_timeout=KEEPALIVE_SECONDS,
+            keepalive_timeout=settings.keepalive_seconds,
             max_line_size=settings.max_header_bytes,
             max_field_size=settings.max_header_bytes,
             max_headers=MAX_HEADERS,
@@ -89,4 +87,4 @@ class HttpProtocol(RequestHandler):
         return response
 
 
-__all__ = ["KEEPALIVE_SECONDS", "MAX_HEADERS", "HttpProtocol"]
+__all__ = ["MAX_HEADERS", "HttpProtocol"]

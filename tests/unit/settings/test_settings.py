@@ -77,6 +77,11 @@ def test_default_heartbeat_survives_a_proxy_with_a_sixty_second_timeout() -> Non
     assert liveness.heartbeat_max_seconds < liveness.expect_proxy_timeout_seconds / 2
 
 
+def test_idle_connections_outlast_the_proxies_of_ours() -> None:
+    """Their configurations close after 75 s of silence; who closes second never answers a request with a reset."""
+    assert load().server.keepalive_seconds > 75
+
+
 @pytest.mark.parametrize(("proxy_timeout", "is_good"), [(49, False), (50, False), (51, True)])
 def test_heartbeat_of_half_the_proxy_timeout_is_refused(proxy_timeout: float, is_good: bool) -> None:
     liveness = {"expect_proxy_timeout_seconds": proxy_timeout}

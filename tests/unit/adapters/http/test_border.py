@@ -253,6 +253,17 @@ async def test_a_connection_that_asked_once_may_stay_longer_than_the_header_time
     assert b"404" in again
 
 
+async def test_a_connection_that_asks_no_more_is_closed_when_the_keepalive_is_over() -> None:
+    """By us only then: a proxy that closes earlier never sends a request into our closing."""
+    async with serving(server=ServerSettings(keepalive_seconds=1)) as served:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        writer.write(b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.readuntil(b'"details":{}}}')
+
+        assert await asyncio.wait_for(reader.read(), 30) == b""
+        writer.close()
+
+
 async def test_after_stop_accepting_open_connections_go_on_and_new_ones_do_not() -> None:
     async with serving() as served:
         await served.post(PUSH, delta("a"))
