@@ -16,6 +16,7 @@ from gateway.app.quota_side import QuotaSide
 from gateway.app.redis_side import RedisSide
 from gateway.app.route_side import RouteSide
 from gateway.app.run_side import RunSide
+from gateway.app.tls_side import TlsSide
 from gateway.app.watch_side import WatchSide
 from gateway.core.access import Access
 from gateway.core.gate_watch import GateWatch
@@ -48,6 +49,7 @@ class AdminSide:
         routes: RouteSide,
         quotas: QuotaSide,
         gate_watch: GateWatch,
+        tls: TlsSide,
         measures: Measures,
         *,
         gateway: GatewayId,
@@ -65,6 +67,8 @@ class AdminSide:
             watch=gate_watch,
             route_sessions=routes.desk.sessions_by_version,
             is_route_file_bad=lambda: bool(routes.desk.problems),
+            certificate=lambda: tls.certificate,
+            is_certificate_refused=lambda: tls.is_refused,
             is_kubernetes_away=lambda: cluster.pods is not None and cluster.pods.is_away,
             endpoints=lambda: {} if cluster.pods is None else cluster.pods.watch.counts(),
         )

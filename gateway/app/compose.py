@@ -21,6 +21,7 @@ from gateway.app.quota_side import QuotaSide
 from gateway.app.redis_side import RedisSide
 from gateway.app.route_side import RouteSide
 from gateway.app.run_side import RunSide
+from gateway.app.tls_side import TlsSide
 from gateway.app.watch_side import WatchSide
 from gateway.core.access import Access
 from gateway.core.connection import Connection
@@ -60,7 +61,7 @@ class Gateway:
         on_incident: Callable[[str], None],
         on_terminating: Callable[[], None] = lambda: None,
     ) -> None:
-        """Made inside a running loop. Raises OperatorError when keys cannot be read.
+        """Made inside a running loop. Raises OperatorError when keys or certificates cannot be read.
 
         `on_terminating`: the pod that this runs in is being deleted, SIGTERM comes sooner or later.
         """
@@ -74,6 +75,7 @@ class Gateway:
         self._owner = TaskOwner(on_incident)
         owner, measures = self._owner, self.measures
 
+        self._tls = TlsSide(settings.tls, measures)
         hooks = load_hooks(settings.hooks.use, measures, clock)
         self._redis = kept = RedisSide(settings, measures, rng, self._redis_changed)
         store, directory = kept.store, kept.directory
@@ -252,13 +254,14 @@ class Gateway:
             self._routes,
             self._quotas,
             self._gate_watch,
+            self._tls,
             self.measures,
             gateway=self.id,
             rng=rng,
         )
         self._vitals = operators.vitals(self._describe)
-        self._public = Listener(public, settings.server, rng)
-        self._admin = Listener(operators.app, settings.server, rng)
+        self._public = Listener(public, settings.server, rng, self._tls.public)
+        self._admin = Listener(operators.app, settings.server, rng, self._tls.admin)
 
     # ---- life --------------------------------------------------------------------------------------------------
 
@@ -280,6 +283,7 @@ class Gateway:
         self._cluster.start(self._owner)
         self._quotas.start(self._owner)
         self._routes.start(self._owner)
+        self._tls.start(self._owner)
         self._agents.start()
         self._runs.start()
         return port, admin_port

@@ -145,8 +145,8 @@ def _announce(gateway: Gateway, settings: Settings, options: ServeOptions, port:
     """The ready line: for a script, or for a person."""
     addresses = {
         "gateway": gateway.id,
-        "url": f"http://{settings.server.host}:{port}",
-        "admin_url": f"http://{settings.server.admin_host}:{admin_port}",
+        "url": f"{_scheme(settings.tls.is_on)}://{settings.server.host}:{port}",
+        "admin_url": f"{_scheme(settings.tls.admin)}://{settings.server.admin_host}:{admin_port}",
         "redis_url": hidden_url(settings.redis.url),
     }
     if options.as_json:
@@ -156,6 +156,10 @@ def _announce(gateway: Gateway, settings: Settings, options: ServeOptions, port:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
     log.info("serving", **addresses)
+
+
+def _scheme(has_tls: bool) -> str:
+    return "https" if has_tls else "http"
 
 
 __all__ = ["ServeOptions", "serve"]

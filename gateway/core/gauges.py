@@ -10,6 +10,7 @@ from gateway.core.gate_watch import GateWatch
 from gateway.core.hub import Hub
 from gateway.core.ingest import Ingest
 from gateway.core.runs.runs import Runs
+from gateway.domain.certificates import Certificate
 from gateway.domain.measures import Gauges
 from gateway.domain.sessions.rtt_trend import RttTrend
 from gateway.domain.wire.ids import GatewayId
@@ -34,6 +35,8 @@ class Gauge:
 
     route_sessions: Callable[[], dict[str, int]] = dict
     is_route_file_bad: Callable[[], bool] = bool
+    certificate: Callable[[], Certificate | None] = lambda: None
+    is_certificate_refused: Callable[[], bool] = bool
     is_kubernetes_away: Callable[[], bool] = bool
     endpoints: Callable[[], dict[str, int]] = dict
 
@@ -69,6 +72,7 @@ class Gauge:
             if connection.media is not None:
                 media_waiting_bytes += connection.media.waiting_bytes
         inbox = self.inbox()
+        certificate = self.certificate()
         quotas = self.ingest.quotas
         named = {} if quotas is None else dict(quotas.named_usage())
         return Gauges(
@@ -97,6 +101,9 @@ class Gauge:
             inbox_oldest_seconds=inbox.oldest_ms / 1000,
             route_sessions=self.route_sessions(),
             is_route_file_bad=self.is_route_file_bad(),
+            certificate_not_before_seconds=0 if certificate is None else certificate.not_before_seconds,
+            certificate_not_after_seconds=0 if certificate is None else certificate.not_after_seconds,
+            is_certificate_refused=self.is_certificate_refused(),
             is_kubernetes_away=self.is_kubernetes_away(),
             endpoints=self.endpoints(),
         )

@@ -169,6 +169,10 @@ class Measures:
     """Likewise: messages whose deadline passed before they were delivered."""
     route_reloads: Counter[str] = field(default_factory=Counter)
     """Changes of the route table's file: taken, refused."""
+    tls_handshakes: Counter[str] = field(default_factory=Counter)
+    """By outcome: ok, failed, late, left (the peer, or we ended), full (no place)."""
+    certificate_reloads: Counter[str] = field(default_factory=Counter)
+    """Changes of the listener's certificate: taken, refused."""
     kubernetes_errors: Counter[str] = field(default_factory=Counter)
     """What the API server did not do, by reason (ports/pods.py); expired: a watch that has to begin with a list."""
     pod_deletion_costs: Counter[str] = field(default_factory=Counter)
@@ -228,6 +232,11 @@ class Gauges:
     route_sessions: dict[str, int] = field(default_factory=dict)
     """Sessions with a connection here by the version of their route table."""
     is_route_file_bad: bool = False
+    certificate_not_before_seconds: int = 0
+    """Of the certificate in force, since 1970; 0: no TLS."""
+    certificate_not_after_seconds: int = 0
+    is_certificate_refused: bool = False
+    """What is in its files now is not in force."""
     is_kubernetes_away: bool = False
     """Asked, and it does not answer or forbids it."""
     endpoints: dict[str, int] = field(default_factory=dict)

@@ -31,6 +31,7 @@ from gateway.settings.segments import SegmentSettings
 from gateway.settings.server import LogSettings, ReadinessSettings, ServerSettings, is_loopback, problems_of_exposure
 from gateway.settings.sizes import LimitSettings, RetentionSettings
 from gateway.settings.timing import BusSettings, DrainSettings, LivenessSettings, MemberSettings, RouteSettings
+from gateway.settings.tls import TlsSettings
 from gateway.settings.topic import Topic
 from gateway.settings.webhooks import Receiver, WebhookSettings
 
@@ -39,6 +40,7 @@ class Settings(Topic):
     """All topics. `Settings()` is what an empty configuration means."""
 
     server: ServerSettings = ServerSettings()
+    tls: TlsSettings = TlsSettings()
     admission: AdmissionSettings = AdmissionSettings()
     redis: RedisSettings = RedisSettings()
     append: AppendSettings = AppendSettings()
@@ -123,6 +125,7 @@ __all__ = [
     "ServerSettings",
     "Settings",
     "TenantQuotas",
+    "TlsSettings",
     "WebhookSettings",
     "hidden_url",
     "is_loopback",

@@ -1,23 +1,11 @@
-"""Watches the route table's file (ports.RouteSource): edited in place, renamed over, or a ConfigMap's `..data` swapped.
-
-Asks the file system and needs no notices of it, so it works on every kind of volume.
-"""
+"""Watches the route table's file (ports.RouteSource)."""
 
 from pathlib import Path
-from typing import NamedTuple
 
+from gateway.adapters.config.file_state import FileState, file_state
 from gateway.adapters.config.route_file import BadRoutes, load_route_file, parse_routes, read_bounded
 from gateway.domain.routing.book import RouteFile
 from gateway.ports.routing import RoutesRefused
-
-
-class _Signature(NamedTuple):
-    """Of the file that the path leads to through all its links."""
-
-    target: str
-    inode: int
-    mtime_ns: int
-    size_bytes: int
 
 
 class RouteFileWatch:
@@ -25,10 +13,10 @@ class RouteFileWatch:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._taken: _Signature | None = None
+        self._taken: FileState | None = None
         """What was told last; None: the file was not there, or could not be read."""
-        self._seen: _Signature | None = None
-        self._unread: _Signature | None = None
+        self._seen: FileState | None = None
+        self._unread: FileState | None = None
         """What was told to be unreadable; it is tried on, for rights that come later change no signature."""
         self._is_changing = False
         self._data = b""
@@ -67,19 +55,14 @@ class RouteFileWatch:
         except BadRoutes as exc:
             return RoutesRefused(exc.details)
 
-    def _refused_unread(self, signature: _Signature | None, error: OSError) -> RoutesRefused | None:
+    def _refused_unread(self, signature: FileState | None, error: OSError) -> RoutesRefused | None:
         if signature == self._unread:
             return None
         self._unread, self._taken, self._data = signature, None, b""
         return RoutesRefused((f"{self._path}: cannot be read: {error.strerror or type(error).__name__}",))
 
-    def _signature(self) -> _Signature | None:
-        try:
-            target = self._path.resolve(strict=True)
-            state = target.stat()
-        except (OSError, RuntimeError):  # until Python 3.13 a loop of links is a RuntimeError
-            return None
-        return _Signature(str(target), state.st_ino, state.st_mtime_ns, state.st_size)
+    def _signature(self) -> FileState | None:
+        return file_state(self._path)
 
 
 __all__ = ["RouteFileWatch"]

@@ -20,6 +20,8 @@ from gateway.adapters.http.protocol import HttpProtocol
 from gateway.adapters.http.routes_admin import RoutesAdmin
 from gateway.adapters.http.runs_api import RunsApi
 from gateway.adapters.http.tickets import TicketsApi
+from gateway.adapters.http.tls_handshakes import Handshakes
+from gateway.adapters.http.tls_transport import TlsConnection
 from gateway.adapters.http.users import UsersApi
 from gateway.adapters.http.where import WhereApi
 from gateway.settings import LimitSettings, ServerSettings
@@ -81,10 +83,18 @@ def build_admin_app(api: AdminApi, rng: random.Random, routes: RoutesAdmin | Non
 class Listener:
     """One application on one address. Start once; stop accepting any time; close once."""
 
-    def __init__(self, app: web.Application, server: ServerSettings, rng: random.Random) -> None:
+    def __init__(
+        self,
+        app: web.Application,
+        server: ServerSettings,
+        rng: random.Random,
+        handshakes: Handshakes | None = None,
+    ) -> None:
+        """`handshakes`: None for plain HTTP."""
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=GRACE_SECONDS)
         self._settings = server
         self._rng = rng
+        self._handshakes = handshakes
         self._listening: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> int:
@@ -98,7 +108,9 @@ class Listener:
         def protocol() -> HttpProtocol:
             return HttpProtocol(server, loop, self._settings, self._rng)
 
-        self._listening = await loop.create_server(protocol, host.strip("[]"), port, backlog=BACKLOG)
+        handshakes = self._handshakes
+        factory = protocol if handshakes is None else lambda: TlsConnection(handshakes, protocol)
+        self._listening = await loop.create_server(factory, host.strip("[]"), port, backlog=BACKLOG)
         for sock in self._listening.sockets:
             tune(sock)
         bound: int = self._listening.sockets[0].getsockname()[1]
@@ -112,6 +124,8 @@ class Listener:
     async def close(self, deadline_seconds: float) -> None:
         """Idle connections are closed; requests under way may end for half of the time, then they are cancelled."""
         self.stop_accepting()
+        if self._handshakes is not None:
+            self._handshakes.close()
         server = self._runner.server
         if server is not None:
             server.pre_shutdown()

@@ -396,6 +396,35 @@ METRICS: tuple[Metric, ...] = (
         ("written", "behind", "late", "full", OTHER),
     ),
     _gauge(
+        "certificate_not_before_seconds",
+        "Since 1970: from when the certificate in force on the listener is valid; 0: no TLS.",
+        "certificate_not_before_seconds",
+    ),
+    _gauge(
+        "certificate_not_after_seconds",
+        "Since 1970: until when it is valid; 0: no TLS.",
+        "certificate_not_after_seconds",
+    ),
+    _gauge(
+        "certificate_refused",
+        "1 while what is in the files of `tls` cannot be taken and the certificate before is in force.",
+        "is_certificate_refused",
+    ),
+    _counter(
+        "certificate_reloads",
+        "Changes of the listener's certificate.",
+        "certificate_reloads",
+        "outcome",
+        ("taken", "refused", OTHER),
+    ),
+    _counter(
+        "tls_handshakes",
+        "TLS handshakes of the listeners by outcome; full: closed at once, as tls.max_handshakes were under way.",
+        "tls_handshakes",
+        "outcome",
+        ("ok", "failed", "late", "left", "full", OTHER),
+    ),
+    _gauge(
         "kubernetes_away",
         "1 while `cluster.kubernetes` is on and the API server does not answer or forbids what is asked.",
         "is_kubernetes_away",
