@@ -122,6 +122,10 @@ class Load:
                 )
             await asyncio.sleep(LOOK_SECONDS)
 
+    async def flow(self, seconds: float) -> None:
+        """Lets the streams run on."""
+        await asyncio.sleep(seconds)
+
     async def report(self) -> dict[str, Any]:
         """What the readers have met so far: counts, wrong, ended_runs, longest_away_seconds."""
         return await self.readers.ask("report")

@@ -98,17 +98,29 @@ class Tool:
     async def helm(self, *words: str, input: str | None = None, seconds: float = 300.0) -> str:  # noqa: A002
         return await self.run("helm", *words, input=input, seconds=seconds)
 
-    async def exec(self, *words: str, input: str | None = None, seconds: float = COMMAND_SECONDS) -> str:  # noqa: A002
+    async def exec(
+        self,
+        *words: str,
+        input: str | None = None,  # noqa: A002
+        seconds: float = COMMAND_SECONDS,
+        environ: Mapping[str, str] | None = None,
+    ) -> str:
         """Any program in the network of node 1, where Services and pods answer."""
-        return await self.run("exec", *words, input=input, seconds=seconds)
+        return await self.run("exec", *words, input=input, seconds=seconds, environ=environ)
 
     def inside(self, *words: str) -> list[str]:
         """The command line that runs a Python module of this repository in the cluster's network."""
         return [str(self.program), "exec", sys.executable, "-m", *words]
 
-    async def run(self, *words: str, input: str | None = None, seconds: float = COMMAND_SECONDS) -> str:  # noqa: A002
+    async def run(
+        self,
+        *words: str,
+        input: str | None = None,  # noqa: A002
+        seconds: float = COMMAND_SECONDS,
+        environ: Mapping[str, str] | None = None,
+    ) -> str:
         """Standard output. Raises CommandFailed, with the end of what it said."""
-        return await run([str(self.program), *words], given=input, seconds=seconds)
+        return await run([str(self.program), *words], given=input, seconds=seconds, environ=environ, folder=ROOT)
 
 
 async def run(
