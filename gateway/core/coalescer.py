@@ -1,5 +1,7 @@
-"""Merges the text of connections on a poor network: each is written to once in 250 ms, so at most four frames a second
-for a run whose text comes in one piece, and nothing waits longer than a turn (A11).
+"""Merges the text of connections on a poor network: each is written to once in 250 ms, none of it later (A11).
+
+Who takes several messages in a frame gets a turn as one: at most four frames a second, whatever runs and kinds take
+turns in it, of up to a page (128 KiB) each. Others get four a second for a run whose text comes in one piece.
 
 From memory, not from the log: when a whole network is slow, four reads a second for each of its clients would fall on
 Redis, which has no part in it. Only what the memory lacks (a hole, a fork, a cut, too much) is read from the log, in
@@ -83,15 +85,13 @@ class Coalescer:
             connection.fall_behind()
             return
         if entries:
-            frames = []
+            messages = []
             for _, seq, frame in merge(entries, connection.shared.limits.merged_frame_bytes):
-                frames.append(connection.shared.encode(session, seq, frame))
+                messages.append(connection.shared.decorate(session, seq, frame))
                 connection.sent_seq = seq
-            data = b"".join(frames)
-            connection.write(data)
-            self._measures.messages_delivered += len(frames)
-            self._measures.bytes_delivered += len(data)
-            self._measures.coalesced_messages += len(entries) - len(frames)
+            self._measures.bytes_delivered += connection.write_messages(messages)
+            self._measures.messages_delivered += len(messages)
+            self._measures.coalesced_messages += len(entries) - len(messages)
         if self._is_over_window(connection):
             connection.lag()
         elif self._is_short(connection) and tail.is_short_again(connection.sent_seq):

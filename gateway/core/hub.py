@@ -146,7 +146,7 @@ class Hub:
         if line == session.line and seq > session.head_seen:
             session.head_seen = seq
         tagger = self.shared.tagger
-        text = encode_text(frame) if tagger is None else tagger.encode(session, seq, frame)
+        text = encode_text(frame if tagger is None else tagger.decorate(session, seq, frame))
         cause = ""
         for connection in session.connections:
             if connection.is_live:

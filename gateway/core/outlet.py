@@ -12,7 +12,7 @@ from gateway.domain.sessions.quality import Quality
 from gateway.domain.sessions.states import State
 from gateway.domain.wire.capabilities import TEXT_ONLY
 from gateway.domain.wire.frames import control_frame
-from gateway.domain.wire.ws_frames import encode_text
+from gateway.domain.wire.ws_frames import encode_batches, encode_text
 from gateway.ports import Link
 
 if TYPE_CHECKING:
@@ -76,6 +76,15 @@ class Outlet:
         self.link.write(frames)
         self.sent_bytes += len(frames)
         self.written_at = self.shared.clock()
+
+    def write_messages(self, envelopes: list[bytes]) -> int:
+        """Of the log, in order, as few frames as its client takes; control is in none of them. How many bytes."""
+        if self.capabilities.takes_batches:
+            frames = encode_batches(envelopes, self.shared.limits.replay_page_bytes)
+        else:
+            frames = b"".join([encode_text(envelope) for envelope in envelopes])
+        self.write(frames)
+        return len(frames)
 
     def write_media(self, frame: bytes) -> None:
         """One frame, past the queue of text: the caller has seen that none waits."""

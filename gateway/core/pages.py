@@ -34,18 +34,18 @@ class Pages:
     def write_entries(self, connection: Connection, page: Page) -> None:
         position = connection.read_seq
         entries = [entry for entry in page.entries if entry.seq > position]
-        frames: list[bytes] = []
+        messages: list[bytes] = []
         whole: Iterable[LogEntry | CutStretch] = entries if connection.cuts is None else connection.cuts.apply(entries)
         for first_seq, seq, frame in merge(whole, self._frame_bytes):
             if first_seq != connection.sent_seq + 1:
-                connection.write(b"".join(frames))
-                frames.clear()
+                connection.write_messages(messages)
+                messages.clear()
                 connection.announce_gap(hole(connection.sent_seq, first_seq - 1), page.log)
-            frames.append(connection.shared.encode(connection.session, seq, frame))
+            messages.append(connection.shared.decorate(connection.session, seq, frame))
             connection.sent_seq = seq
-        if frames:
-            connection.write(b"".join(frames))
-            self._measures.messages_delivered += len(frames)
+        if messages:
+            connection.write_messages(messages)
+            self._measures.messages_delivered += len(messages)
         self._measures.replayed_messages += len(entries)
         connection.check_window(connection.written_at)
 

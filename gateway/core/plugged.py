@@ -10,7 +10,6 @@ from gateway.core.hooks import DeliveryHooks, ResumeHooks
 from gateway.core.local_session import LocalSession
 from gateway.core.tasks import TaskOwner
 from gateway.domain.wire.close_codes import CloseCode
-from gateway.domain.wire.ws_frames import encode_text
 from gateway.ports.hooks import DeliveredMessage, HookFailed, ResumedClient
 
 log = structlog.get_logger()
@@ -22,16 +21,16 @@ class Tagging:
     def __init__(self, hooks: DeliveryHooks) -> None:
         self._hooks = hooks
 
-    def encode(self, session: LocalSession, seq: int, frame: bytes) -> bytes:
-        """The WebSocket frame. When a hook fails that must not, nobody here gets the message: they are closed."""
+    def decorate(self, session: LocalSession, seq: int, frame: bytes) -> bytes:
+        """The frame with its `ext`. When a hook fails that must not, nobody here gets the message: they are closed."""
         ref = session.ref
         try:
-            frame = self._hooks.decorate(DeliveredMessage(ref.tenant, ref.session, seq, frame))
+            return self._hooks.decorate(DeliveredMessage(ref.tenant, ref.session, seq, frame))
         except HookFailed as exc:
             log.warning("delivery_refused", hook=exc.name)
             for connection in list(session.connections):
                 connection.begin_close(CloseCode.SERVER_FAULT, "hook")
-        return encode_text(frame)
+            return frame
 
 
 class StateKeeper:

@@ -35,7 +35,7 @@ Channels = Callable[[SessionRef], dict[str, dict[str, object]] | None]
 class Tagger(Protocol):
     """core/plugged.py: delivery hooks."""
 
-    def encode(self, session: "LocalSession", seq: int, frame: bytes) -> bytes: ...
+    def decorate(self, session: "LocalSession", seq: int, frame: bytes) -> bytes: ...
 
 
 class Shared:
@@ -89,9 +89,13 @@ class Shared:
         self.equip: Equip = _text_only
         """Give a new connection what its capabilities need; composition sets it."""
 
+    def decorate(self, session: "LocalSession", seq: int, frame: bytes) -> bytes:
+        """A message of the log as clients get it."""
+        return frame if self.tagger is None else self.tagger.decorate(session, seq, frame)
+
     def encode(self, session: "LocalSession", seq: int, frame: bytes) -> bytes:
-        """A message of the log as a WebSocket frame. The hub's hot path does the same in place."""
-        return encode_text(frame) if self.tagger is None else self.tagger.encode(session, seq, frame)
+        """The same as a WebSocket frame. The hub's hot path does it in place."""
+        return encode_text(self.decorate(session, seq, frame))
 
 
 def _text_only(_connection: "Connection", _capabilities: Capabilities) -> None:

@@ -109,7 +109,9 @@ def read_connect(
     begins = reader.read("from", one_of("live", "start"))
     ack = reader.read("ack", one_of("0", "1"))
     rhythm = reader.read("rhythm", one_of("0", "1"))
-    capabilities = reader.read("caps", Capabilities.parse)
+    capabilities = reader.read("caps", Capabilities.parse) or TEXT_ONLY
+    if reader.read("batch", one_of("0", "1")) == "1":
+        capabilities = capabilities.with_batches()
     replaces = reader.read("replaces", _id("replaces"))
     heartbeat = reader.read("heartbeat", seconds_between(*heartbeat_seconds))
     retry_count = reader.read("retry", _retry_count)
@@ -131,8 +133,8 @@ def read_connect(
         heartbeat_seconds=heartbeat,
         retry_count=retry_count or 0,
         wants_rhythm=rhythm == "1",
-        # Binary frames are a WebSocket's.
-        capabilities=capabilities if capabilities and channel is Channel.WEBSOCKET else TEXT_ONLY,
+        # Binary frames are a WebSocket's, and an event is one message.
+        capabilities=capabilities if channel is Channel.WEBSOCKET else TEXT_ONLY,
         channel=channel,
     )
     return Params(request, ticket, token)

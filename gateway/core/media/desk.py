@@ -62,7 +62,7 @@ class MediaDesk:
     def equip(self, connection: "Connection", capabilities: Capabilities) -> None:
         """A new connection that said what it takes."""
         connection.capabilities = capabilities
-        if capabilities.words:
+        if capabilities.takes_media:
             connection.media = MediaLane(connection, self._settings, self._memory)
 
     @property

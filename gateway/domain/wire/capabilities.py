@@ -1,7 +1,8 @@
-"""What a client can take beside text: said at connect (`caps=`), echoed by `welcome`, kept in its route (A4).
+"""What a client can take beside single frames of text: said at connect (`caps=`, `batch=`), echoed by `welcome`, kept
+in its route (A4).
 
-Words with commas between: `audio`, `video`, `media` (both), or with a codec: `audio/opus`, `video/vp8`. Unknown words
-are ignored, so that a newer client can ask any gateway.
+Words with commas between: `audio`, `video`, `media` (both), or with a codec: `audio/opus`, `video/vp8`; `batch`:
+several messages in one frame (A11). Unknown words are ignored, so that a newer client can ask any gateway.
 """
 
 import re
@@ -11,8 +12,12 @@ from gateway.domain.wire.media import MediaType
 
 MAX_BYTES: Final = 256
 MAX_WORDS: Final = 16
+BATCH: Final = "batch"
+_STORED_BYTES: Final = MAX_BYTES + 12
+_STORED_WORDS: Final = MAX_WORDS + 2
+"""`media` is kept as two words, and `batch` comes beside what `caps` says."""
 _SHAPE: Final = re.compile(r"[a-z0-9][a-z0-9+._/-]{0,31}")
-_WORD: Final = re.compile(r"(audio|video)(/[a-z0-9][a-z0-9+._-]*)?")
+_WORD: Final = re.compile(r"batch|(audio|video)(/[a-z0-9][a-z0-9+._-]*)?")
 
 
 class Capabilities(NamedTuple):
@@ -35,7 +40,8 @@ class Capabilities(NamedTuple):
     @classmethod
     def read(cls, stored: str) -> Self:
         """As a route has them; what cannot be read is none: another version may have written it."""
-        return cls._of([word for word in stored[:MAX_BYTES].split(",") if _SHAPE.fullmatch(word)][:MAX_WORDS])
+        words = stored[:_STORED_BYTES].split(",")
+        return cls._of([word for word in words if _SHAPE.fullmatch(word)][:_STORED_WORDS])
 
     @classmethod
     def _of(cls, words: list[str]) -> Self:
@@ -43,6 +49,18 @@ class Capabilities(NamedTuple):
         if "media" in words:
             known |= {"audio", "video"}
         return cls(tuple(sorted(known)))
+
+    def with_batches(self) -> Self:
+        """And several messages in one frame."""
+        return self._of([*self.words, BATCH])
+
+    @property
+    def takes_batches(self) -> bool:
+        return BATCH in self.words
+
+    @property
+    def takes_media(self) -> bool:
+        return any(self.takes(kind) for kind in MediaType)
 
     def takes(self, kind: MediaType) -> bool:
         name = kind.name.lower()
@@ -54,4 +72,4 @@ class Capabilities(NamedTuple):
 
 TEXT_ONLY: Final = Capabilities()
 
-__all__ = ["MAX_BYTES", "MAX_WORDS", "TEXT_ONLY", "Capabilities"]
+__all__ = ["BATCH", "MAX_BYTES", "MAX_WORDS", "TEXT_ONLY", "Capabilities"]

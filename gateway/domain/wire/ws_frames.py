@@ -3,7 +3,7 @@
 A frame is built once and written to every connection that gets it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final
 
@@ -36,6 +36,28 @@ def encode_text(payload: bytes) -> bytes:
     if size < 65536:
         return _pack_medium(_TEXT, 126, size) + payload
     return _pack_long(_TEXT, 127, size) + payload
+
+
+def encode_batches(envelopes: Iterable[bytes], max_bytes: int) -> bytes:
+    """JSON arrays of envelopes in their order, one to a text frame of at most `max_bytes`; what is alone in its own is
+    sent as ever.
+    """
+    frames: list[bytes] = []
+    group: list[bytes] = []
+    size = 1
+    for envelope in envelopes:
+        if group and size + len(envelope) + 1 > max_bytes:
+            frames.append(_encode_batch(group))
+            group, size = [], 1
+        group.append(envelope)
+        size += len(envelope) + 1
+    if group:
+        frames.append(_encode_batch(group))
+    return b"".join(frames)
+
+
+def _encode_batch(group: list[bytes]) -> bytes:
+    return encode_text(group[0] if len(group) == 1 else b"[%b]" % b",".join(group))
 
 
 def encode_binary(payload: bytes) -> bytes:
@@ -85,6 +107,7 @@ def _control(first_byte: int, payload: bytes) -> bytes:
 __all__ = [
     "MAX_CONTROL_BYTES",
     "decode_texts",
+    "encode_batches",
     "encode_binary",
     "encode_close",
     "encode_ping",

@@ -1,6 +1,7 @@
 """What came (`Frame`, as received) and what the application is handed (`Message`)."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,11 +70,28 @@ def decode_frame(raw: str | bytes) -> Frame:
 
     Unknown fields are ignored, unknown kinds pass through.
     """
+    return read_frame(_json(raw), _size_bytes(raw))
+
+
+def decode_frames(raw: str | bytes) -> Iterator[Frame]:
+    """The same where several envelopes may come in one array (`batch=1`): each is judged when it is its turn, so what
+    stands before a bad one counts. Their sizes are equal parts of the whole.
+    """
+    value = _json(raw)
+    envelopes = value if isinstance(value, list) else [value]
+    for envelope in envelopes:
+        yield read_frame(envelope, _size_bytes(raw) // len(envelopes))
+
+
+def _json(raw: str | bytes) -> Any:
     try:
-        value = json.loads(raw)
+        return json.loads(raw)
     except (ValueError, RecursionError) as exc:
         raise ProtocolError("a frame that is no JSON", retryable=True) from exc
-    return read_frame(value, len(raw.encode()) if isinstance(raw, str) else len(raw))
+
+
+def _size_bytes(raw: str | bytes) -> int:
+    return len(raw.encode()) if isinstance(raw, str) else len(raw)
 
 
 def read_frame(value: Any, size_bytes: int) -> Frame:
@@ -107,4 +125,4 @@ def _count(fields: dict[str, Any], name: str, *, is_strict: bool = True) -> int 
     return value
 
 
-__all__ = ["POSITION_KINDS", "TEXT_KINDS", "Frame", "Message", "decode_frame", "read_frame"]
+__all__ = ["POSITION_KINDS", "TEXT_KINDS", "Frame", "Message", "decode_frame", "decode_frames", "read_frame"]

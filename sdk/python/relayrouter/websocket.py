@@ -5,6 +5,7 @@ import json
 import os
 import socket
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 
 import aiohttp
@@ -14,7 +15,7 @@ from relayrouter.close_codes import NORMAL
 from relayrouter.cursor import Cursor
 from relayrouter.endings import After, Ending, broken, closed
 from relayrouter.http import TRANSPORT_ERRORS, retry_after_seconds, session_url
-from relayrouter.messages import Frame, decode_frame
+from relayrouter.messages import Frame, decode_frames
 from relayrouter.probe import Due
 from relayrouter.states import ChannelKind
 
@@ -30,7 +31,9 @@ class WebSocketChannel(Channel):
     kind = ChannelKind.WEBSOCKET
 
     def __init__(self, about: Circumstances, query: dict[str, str]) -> None:
-        super().__init__(about, query | {"ack": "1"})
+        super().__init__(about, query | {"ack": "1", "batch": "1"})
+        self._frames: Iterator[Frame] = iter(())
+        """Of the message that was read last, those that were not handed out yet."""
         self._ws: aiohttp.ClientWebSocketResponse | None = None
         self._unsent: deque[str] = deque()
         self._wake = asyncio.Event()
@@ -67,17 +70,18 @@ class WebSocketChannel(Channel):
     async def receive(self) -> Frame | Ending:
         ws = self._ws
         while ws is not None and self._ended is None:
+            for frame in self._frames:
+                if frame.is_control and frame.kind == "pong":
+                    self._take_pong(frame)
+                return frame
             try:
                 message = await ws.receive()
             except (aiohttp.ClientError, ConnectionError):
                 return self._end(broken("the connection broke"))
             self.liveness.heard(self._about.clock())
             if message.type is aiohttp.WSMsgType.TEXT:
-                frame = decode_frame(message.data)
-                if frame.is_control and frame.kind == "pong":
-                    self._take_pong(frame)
-                return frame
-            if message.type is aiohttp.WSMsgType.BINARY:
+                self._frames = decode_frames(message.data)
+            elif message.type is aiohttp.WSMsgType.BINARY:
                 self._about.on_media(message.data)
             elif message.type is aiohttp.WSMsgType.PING:
                 with suppress(aiohttp.ClientError, ConnectionError):

@@ -39,8 +39,15 @@ async def test_it_goes_on_after_its_cursor_on_another_gateway() -> None:
     assert [m.kind for m in messages] == ["run_start", "delta", "delta", "delta", "run_end"]
     assert text == "abc"
     assert [digest.ok for digest in digests] == [True]
-    assert first.asked("ws") == [{"client": "me", "from": "start", "ack": "1"}]
-    assert second.asked("ws")[0] == {"client": "me", "cursor": "e1.f1.3", "ack": "1", "retry": "1", "replaces": "c1"}
+    assert first.asked("ws") == [{"client": "me", "from": "start", "ack": "1", "batch": "1"}]
+    assert second.asked("ws")[0] == {
+        "client": "me",
+        "cursor": "e1.f1.3",
+        "ack": "1",
+        "batch": "1",
+        "retry": "1",
+        "replaces": "c1",
+    }
 
 
 async def test_the_same_session_reconnected_five_times_has_the_text_once() -> None:
@@ -319,7 +326,7 @@ async def test_the_place_is_stored_as_one_value_and_gone_on_from() -> None:
             again = session.client
 
     assert again == client
-    assert server.asked("ws")[1] == {"client": client, "cursor": "e1.f1.2", "ack": "1"}
+    assert server.asked("ws")[1] == {"client": client, "cursor": "e1.f1.2", "ack": "1", "batch": "1"}
 
 
 @pytest.mark.parametrize("kind", ["captive portal", "redirect", "502 page"])

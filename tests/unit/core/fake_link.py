@@ -14,6 +14,8 @@ class FakeLink:
         self.frames: list[dict[str, Any]] = []
         self.media: list[bytes] = []
         """Payloads of binary frames."""
+        self.texts = 0
+        """WebSocket text frames; `frames` has the envelopes in them."""
         self.writes = 0
         self.closed: tuple[CloseCode, str] | None = None
         self.pings: list[bytes] = []
@@ -69,7 +71,9 @@ class FakeLink:
         self._waiting = self._waiting[size:]
         while (frame := self._cut()) is not None:
             if frame:
-                self.frames.append(json.loads(frame))
+                content = json.loads(frame)
+                self.frames += content if isinstance(content, list) else [content]
+                self.texts += 1
 
     def go_on(self) -> None:
         """The client reads everything again."""

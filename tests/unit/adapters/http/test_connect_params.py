@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from multidict import MultiDict
 
-from gateway.adapters.http.connect_params import Params, read_params
+from gateway.adapters.http.connect_params import Params, QueryReader, read_connect, read_params
 from gateway.domain.wire.capabilities import Capabilities
-from gateway.domain.wire.connect import ConnectRequest
+from gateway.domain.wire.connect import Channel, ConnectRequest
 from gateway.domain.wire.cursor import Cursor
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.ids import ClientId, ConnectionId, SessionId
@@ -72,6 +72,36 @@ def test_unknown_parameters_are_ignored() -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({}, ()),
+        ({"batch": "0"}, ()),
+        ({"batch": "1"}, ("batch",)),
+        ({"batch": "1", "caps": "video"}, ("batch", "video")),
+    ],
+)
+def test_several_messages_in_a_frame_are_for_those_who_say_so(query: dict[str, str], words: tuple[str, ...]) -> None:
+    """It is kept with what else the client takes."""
+    assert read(client="c1", **query).request.capabilities == Capabilities(words)
+
+
+@pytest.mark.parametrize("channel", [Channel.SSE, Channel.POLL])
+def test_an_event_is_one_message_whatever_its_client_says(channel: Channel) -> None:
+    """An array would be none that an EventSource knows."""
+    reader = QueryReader(MultiDict(client="c1", batch="1"))
+    params = read_connect(
+        reader,
+        "chat-1",
+        heartbeat_seconds=(5, 25),
+        takes_query_token=False,
+        fresh_client=lambda: ClientId("fresh"),
+        channel=channel,
+    )
+
+    assert not params.request.capabilities.takes_batches
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
         ("client", ""),
@@ -87,6 +117,7 @@ def test_unknown_parameters_are_ignored() -> None:
         ("last_received_seq", "\u0663"),
         ("from_", "middle"),
         ("ack", "yes"),
+        ("batch", "yes"),
         ("replaces", ""),
         ("heartbeat", "4.9"),
         ("heartbeat", "25.1"),

@@ -1,6 +1,7 @@
 """Merged frames carry the same text, bounded, of one run and one kind."""
 
 import json
+from collections import defaultdict
 from itertools import groupby
 
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from gateway.domain.streams.merge import OutFrame, merge
 from gateway.domain.wire.entry import LogEntry
 from gateway.domain.wire.payload import make_item
+from gateway.domain.wire.ws_frames import decode_texts, encode_batches
 
 KIB_16 = 16 * 1024
 
@@ -150,3 +152,49 @@ def test_merging_loses_nothing_and_stays_within_its_bound(entries: list[LogEntry
         assert frame["payload"].get("at") == sources[0].get("at")
         assert frame["seq"] == out.seq
         assert frame.get("first_seq", frame["seq"]) == out.first_seq
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[LogEntry]:
+    """Runs and kinds that take turns as they like, code blocks in parts among them."""
+    ats: dict[tuple[str, bool], int] = {}
+    entries = []
+    for seq in range(1, draw(st.integers(1, 60)) + 1):
+        kind = draw(st.sampled_from(["delta", "delta", "thinking", "code_block", "run_end", "data"]))
+        run = draw(st.sampled_from(["r1", "r2", "\u00e9"]))
+        payload: dict[str, object] = {"kind": kind, "run": run}
+        track = run, kind == "thinking"
+        at = None if kind in ("run_end", "data") else ats.get(track, 0)
+        if at is not None:
+            payload["text"] = draw(st.text(min_size=1, max_size=30))
+        if kind == "code_block":
+            payload |= {"block": 1, "part": seq, "last": False}
+        made = entry(seq, payload, at)
+        ats[track] = ats.get(track, 0) + made.text_bytes
+        entries.append(made)
+    return entries
+
+
+def texts(payloads: list[dict[str, str]]) -> dict[tuple[str, bool], str]:
+    """Of each run: its text and its reasoning."""
+    found: dict[tuple[str, bool], str] = defaultdict(str)
+    for payload in payloads:
+        found[payload["run"], payload["kind"] == "thinking"] += payload.get("text", "")
+    return found
+
+
+@given(conversations(), st.integers(150, 700), st.integers(300, 3_000))
+def test_a_turn_in_frames_of_several_messages_is_the_same_text_without_a_hole(
+    entries: list[LogEntry], merged_bytes: int, frame_bytes: int
+) -> None:
+    """Whatever takes turns: positions follow each other, each run has its text, and no frame is above its bound."""
+    encoded = encode_batches((out.frame for out in merge(entries, merged_bytes)), frame_bytes)
+    frames = [(len(text), json.loads(text)) for text in decode_texts(encoded)]
+    envelopes = [one for _, frame in frames for one in (frame if isinstance(frame, list) else [frame])]
+
+    covered = [seq for one in envelopes for seq in range(one.get("first_seq", one["seq"]), one["seq"] + 1)]
+    assert covered == [item.seq for item in entries]
+    assert texts([one["payload"] for one in envelopes]) == texts(
+        [json.loads(item.frame)["payload"] for item in entries]
+    )
+    assert all(size <= frame_bytes for size, frame in frames if isinstance(frame, list))

@@ -71,6 +71,23 @@ def test_the_length_is_bounded(size: int, is_taken: bool) -> None:
             Capabilities.parse(asked)
 
 
+@pytest.mark.parametrize("asked", ["", "video", ",".join(["media", *(f"video/{i}" for i in range(MAX_WORDS - 1))])])
+def test_batches_are_kept_beside_what_else_it_takes(asked: str) -> None:
+    """Also where the client named as many words as it may."""
+    media = Capabilities.parse(asked)
+    both = media.with_batches()
+
+    assert (media.takes_batches, both.takes_batches) == (False, True)
+    assert set(both.words) == {"batch", *media.words}
+    assert Capabilities.read(str(both)) == both
+
+
+def test_batches_are_no_media() -> None:
+    """Who takes several messages in a frame gets no binary ones for that."""
+    assert not Capabilities().with_batches().takes_media
+    assert Capabilities.parse("audio/opus").with_batches().takes_media
+
+
 @given(st.text(max_size=300))
 def test_a_route_of_another_version_never_breaks_the_reader(stored: str) -> None:
     """Whatever is there, what is read fits what was written."""

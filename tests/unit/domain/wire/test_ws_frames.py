@@ -1,6 +1,7 @@
 """Our frames are byte for byte what aiohttp's own writer sends."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -8,7 +9,15 @@ from aiohttp import WSMsgType
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.http import WebSocketWriter
 
-from gateway.domain.wire.ws_frames import MAX_CONTROL_BYTES, encode_close, encode_ping, encode_pong, encode_text
+from gateway.domain.wire.ws_frames import (
+    MAX_CONTROL_BYTES,
+    decode_texts,
+    encode_batches,
+    encode_close,
+    encode_ping,
+    encode_pong,
+    encode_text,
+)
 
 
 class _Transport(asyncio.Transport):
@@ -69,3 +78,25 @@ def test_a_long_reason_is_cut_on_a_character(reason: str, kept: str) -> None:
 def test_a_control_frame_too_large_for_the_protocol_cannot_be_made() -> None:
     with pytest.raises(ValueError, match="at most 125 bytes"):
         encode_ping(b"x" * (MAX_CONTROL_BYTES + 1))
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "frames"),
+    [
+        (len('["aaaa","bb","c"]'), [["aaaa", "bb", "c"]]),
+        (len('["aaaa","bb","c"]') - 1, [["aaaa", "bb"], "c"]),
+        (len('["aaaa","bb"]'), [["aaaa", "bb"], "c"]),
+        (len('["aaaa","bb"]') - 1, ["aaaa", ["bb", "c"]]),
+        (1, ["aaaa", "bb", "c"]),
+    ],
+)
+def test_envelopes_share_a_frame_up_to_its_limit(max_bytes: int, frames: list[Any]) -> None:
+    """One that is alone, also because it is too large, is no array."""
+    encoded = encode_batches([b'"aaaa"', b'"bb"', b'"c"'], max_bytes)
+
+    assert [json.loads(text) for text in decode_texts(encoded)] == frames
+
+
+def test_no_envelopes_are_no_frame() -> None:
+    """Nothing is written that says nothing."""
+    assert encode_batches([], 100) == b""
