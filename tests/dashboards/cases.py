@@ -57,6 +57,14 @@ CASES: tuple[Case, ...] = (
         "151",
     ),
     Case("KubernetesAway", {"kubernetes_away": STAYS}, "0", "1"),
+    Case(
+        "CertificateExpires",
+        {"certificate_not_after_seconds": STAYS, "certificate_not_before_seconds": "0+0x240"},
+        "4000",
+        "3999",
+    ),
+    Case("CertificateExpired", {"certificate_not_after_seconds": STAYS}, "3000", "2999"),
+    Case("CertificateRefused", {"certificate_refused": STAYS}, "0", "1"),
     Case("QuotaRefusals", {'quota_refusals_total{quota="appends_per_second"}': COUNTS}, "14", "16"),
     Case("RttRising", {"rtt_rising": STAYS}, "0", "1"),
     Case(

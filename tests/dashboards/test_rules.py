@@ -30,6 +30,13 @@ def trials() -> dict[str, Trial]:
     tried["redis away"] = Trial(redis_away, "0", END, {"SubscriptionDown": 0, "RedisDown": 1})
     no_limit = Case("MemoryHigh", {"memory_bytes": "{}+0x240", "memory_limit_bytes": "0+0x240"}, "", "")
     tried["no limit"] = Trial(no_limit, "999999999", END, {"MemoryHigh": 0})
+    long_lived = {"certificate_not_after_seconds": "{}+0x240", "certificate_not_before_seconds": "-1000000000+0x240"}
+    fortnight = Case("CertificateExpires", long_lived, "", "")
+    tried["a fortnight left"] = Trial(fortnight, "1212600", END, {"CertificateExpires": 0})
+    tried["less than a fortnight left"] = Trial(fortnight, "1212599", END, {"CertificateExpires": 1})
+    none = {"certificate_not_after_seconds": "{}+0x240", "certificate_not_before_seconds": "0+0x240"}
+    no_tls = Case("CertificateExpires", none, "", "")
+    tried["no tls"] = Trial(no_tls, "0", END, {"CertificateExpires": 0, "CertificateExpired": 0})
     return tried
 
 
@@ -68,6 +75,15 @@ def test_it_is_silent_before_its_time(verdicts: dict[str, str], alert: str) -> N
 def test_with_redis_away_the_subscription_is_not_told_of_as_well(verdicts: dict[str, str]) -> None:
     """One cause, one alert."""
     assert not verdicts["redis away"]
+
+
+@pytest.mark.parametrize("left", ["a fortnight left", "less than a fortnight left"])
+def test_a_certificate_that_lives_long_is_warned_of_a_fortnight_before(verdicts: dict[str, str], left: str) -> None:
+    assert not verdicts[left]
+
+
+def test_without_tls_no_certificate_is_warned_of(verdicts: dict[str, str]) -> None:
+    assert not verdicts["no tls"]
 
 
 def test_memory_without_a_known_limit_tells_nothing(verdicts: dict[str, str]) -> None:

@@ -68,6 +68,10 @@ REDIS: tuple[Alert, ...] = (
     ),
 )
 
+_RENEWED_SECONDS_BEFORE = (
+    "clamp(0.25 * (relayrouter_certificate_not_after_seconds - relayrouter_certificate_not_before_seconds), 1, 1209600)"
+)
+
 CONNECTS: tuple[Alert, ...] = (
     Alert(
         "Absent",
@@ -159,6 +163,35 @@ CONNECTS: tuple[Alert, ...] = (
         "10m",
         "An API server that is restarted or upgraded is back before; what stays is its outage or a missing right.",
         "{{ $labels.pod }} hears nothing from the API server",
+    ),
+    Alert(
+        "CertificateExpires",
+        Severity.WARNING,
+        f"max by ({POD}) ((1 - (relayrouter_certificate_not_after_seconds - time()) / {_RENEWED_SECONDS_BEFORE})"
+        " * (relayrouter_certificate_not_after_seconds > bool 0))",
+        "> 0",
+        "",
+        "14 days, or a quarter of its life where that is less: cert-manager renews when a third is left.",
+        "The certificate of {{ $labels.pod }} ends soon and was not renewed",
+    ),
+    Alert(
+        "CertificateExpired",
+        Severity.CRITICAL,
+        f"max by ({POD}) ((time() - relayrouter_certificate_not_after_seconds)"
+        " * (relayrouter_certificate_not_after_seconds > bool 0))",
+        "> 0",
+        "",
+        "No client that checks certificates connects any more. Who is connected stays.",
+        "The certificate of {{ $labels.pod }} has expired",
+    ),
+    Alert(
+        "CertificateRefused",
+        Severity.WARNING,
+        f"max by ({POD}) (relayrouter_certificate_refused)",
+        "== 1",
+        "5m",
+        "Who writes the files one after the other is done before. A gateway that starts now ends with exit code 2.",
+        "{{ $labels.pod }} cannot use its new certificate",
     ),
     Alert(
         "QuotaRefusals",

@@ -148,6 +148,47 @@ CONNECTS = Board(
             ),
         ),
         Section(
+            "TLS (tls.certificate_file)",
+            (
+                Panel(
+                    "Certificate ends in",
+                    "s",
+                    "Of the one in force; a step up is a renewal. All gateways show the same. Nothing: no TLS.",
+                    (
+                        Query(
+                            f"max by (pod) (relayrouter_certificate_not_after_seconds{{{SCOPE}}} > 0) - time()",
+                            "{{pod}}",
+                        ),
+                    ),
+                ),
+                Panel(
+                    "Age of the certificate",
+                    "s",
+                    "Since it is valid.",
+                    (
+                        Query(
+                            f"time() - max by (pod) (relayrouter_certificate_not_before_seconds{{{SCOPE}}} > 0)",
+                            "{{pod}}",
+                        ),
+                    ),
+                ),
+                Panel(
+                    "Certificate is refused",
+                    "short",
+                    "1 while what is in its files cannot be taken; the one before is in force.",
+                    (gauge("certificate_refused"),),
+                    warns_from=1,
+                ),
+                Panel("Certificates read", "cps", "By outcome.", (rate("certificate_reloads_total", "outcome"),)),
+                Panel(
+                    "Handshakes",
+                    "cps",
+                    "ok; failed: no TLS, or too old; late and left: gone before the end; full: a flood, or a storm.",
+                    (rate("tls_handshakes_total", "outcome"),),
+                ),
+            ),
+        ),
+        Section(
             "Quotas",
             (
                 Panel(
