@@ -55,6 +55,9 @@ class Answers:
                 return [(frame, server.cursor(seq))]
             case {"raw": str(text)}:
                 return [(text, None)]
+            case {"array": list(items)}:
+                texts = [one if isinstance(one, str) else _json(one) for one, _ in self.frames(items, exchange)]
+                return [(f"[{','.join(texts)}]", None)]
             case {"size_bytes": int(size)}:
                 return [("x" * size, None)]
             case {"binary_bytes": int(size)}:

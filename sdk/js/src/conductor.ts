@@ -197,11 +197,13 @@ export function createConductor(core: Core) {
   function _query(name: ChannelName): Query {
     const { heartbeat, from, rhythm } = settings;
     const { cursor } = core.reception;
+    const ofSocket = name === "websocket" && 1;
     return {
       client: core.clientId,
       cursor,
       from: cursor ? null : from,
-      ack: name === "websocket" && 1,
+      ack: ofSocket,
+      batch: ofSocket,
       replaces: self.current?.id ?? _lastId,
       heartbeat: heartbeat && heartbeat / 1000,
       retry: Math.min(_backoff.failures, MAX_RETRY) || null,

@@ -4,7 +4,7 @@ import type { OpenChannel } from "./channel.js";
 import { BROKEN, broken } from "./endings.js";
 import { sessionUrl } from "./http.js";
 import { type BadFrame, control, readJson } from "./messages.js";
-import { none } from "./platform.js";
+import { none, type SocketConstructor } from "./platform.js";
 
 const SUBPROTOCOL = "relayrouter.v1";
 /** What may stand in a subprotocol item; other tokens go in a first `auth` message. */
@@ -17,11 +17,7 @@ export const openWebSocket: OpenChannel = ({ platform, settings }, sink, query) 
   const fitsItem = !!token && ITEM.test(token);
   const protocols = fitsItem ? [SUBPROTOCOL, `bearer.${token}`] : [SUBPROTOCOL];
   const url = sessionUrl(sink.url, settings, "ws", query).replace(/^http/, "ws");
-  if (!platform.WebSocket) {
-    queueMicrotask(() => sink.ended(broken("no WebSocket here")));
-    return { close: none };
-  }
-  const socket = new platform.WebSocket(url, protocols);
+  const socket = new (platform.WebSocket as SocketConstructor)(url, protocols); // throws where there is none
   let wasOpen = false;
 
   const send = (text: string) => {
@@ -50,10 +46,11 @@ export const openWebSocket: OpenChannel = ({ platform, settings }, sink, query) 
     try {
       envelope = readJson(data);
     } catch (error) {
-      close(false);
       return sink.ended(broken((error as BadFrame).message));
     }
-    sink.frame(envelope, data.length);
+    // On a poor connection several messages are one frame.
+    const envelopes = Array.isArray(envelope) ? envelope : [envelope];
+    for (const one of envelopes) sink.frame(one, data.length / envelopes.length);
   };
   socket.onerror = none; // `close` follows; some implementations throw an error that nobody hears
   socket.onclose = ({ code, reason }) => {

@@ -27,6 +27,41 @@ describe("order", () => {
     ]);
   });
 
+  it("several messages in one frame are taken in order, each once", async () => {
+    const stage = new Stage();
+    const reader = new Reader(await stage.live());
+    stage.gateway.socket.say([delta(1, "a", 0), delta(2, "b", 1)]).say([delta(1, "a", 0), delta(3, "c", 2)]);
+    await settle();
+
+    expect(stage.gateway.socket.query.batch).toBe("1");
+    expect(reader.texts).toEqual(["a", "b", "c"]);
+  });
+
+  it("of several messages in one frame those before a bad one count, and the socket is left", async () => {
+    for (const bad of [7, null, [], [delta(2, "b", 1)], { type: "text" }]) {
+      const stage = new Stage();
+      const reader = new Reader(await stage.live());
+      stage.gateway.socket.say([delta(1, "a", 0), bad, delta(2, "b", 1)]);
+      await settle();
+
+      expect([bad, reader.texts, stage.gateway.socket.wasClosedByClient]).toEqual([bad, ["a"], true]);
+    }
+  });
+
+  it("a session that is closed by one of several messages hears no more of them", async () => {
+    const stage = new Stage();
+    const session = await stage.live();
+    const heard: unknown[] = [];
+    session.on("message", ({ seq }) => {
+      heard.push(seq);
+      void session.close();
+    });
+    stage.gateway.socket.say([delta(1, "a", 0), delta(2, "b", 1)]);
+    await settle();
+
+    expect(heard).toEqual([1]);
+  });
+
   it("frames out of order wait for what is before them", async () => {
     const stage = new Stage();
     const reader = new Reader(await stage.live());

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { PlayedStream, refusal } from "./stage/gateway.js";
+import { json, PlayedStream, refusal } from "./stage/gateway.js";
 import { Reader, Stage, settle } from "./stage/stage.js";
 
 describe("backoff", () => {
@@ -211,6 +211,15 @@ describe("make before break", () => {
 });
 
 describe("the ladder", () => {
+  it("where there is no WebSocket, the next way is tried", async () => {
+    const stage = new Stage();
+    stage.gateway.onRequest = () => json({ ok: true });
+    stage.connect({ platform: { ...stage.platform, WebSocket: null } });
+    await stage.clock.advance(120_000);
+
+    expect(stage.gateway.requests.some(({ url }) => url.pathname.endsWith("/events"))).toBe(true);
+  });
+
   const blocked = (stage: Stage) => {
     stage.gateway.onSocket = (socket) => socket.end();
     const streams: PlayedStream[] = [];

@@ -3,7 +3,7 @@
 import pytest
 from relayrouter.cursor import MAX_SEQ, Cursor
 from relayrouter.errors import ProtocolError
-from relayrouter.messages import decode_frame
+from relayrouter.messages import decode_frame, decode_frames
 
 from sdk.python.tests.frame_texts import message
 
@@ -24,6 +24,28 @@ def test_what_is_no_envelope_is_refused_and_may_be_tried_again(bad: str) -> None
         decode_frame(bad)
 
     assert caught.value.retryable
+
+
+@pytest.mark.parametrize("raw", ["{", "<html>", "[" * 100_000, "[1]", "[null]", '"[]"', "[[]]", '[[{"type":"text"}]]'])
+def test_what_is_no_envelope_is_refused_in_a_frame_of_several_too(raw: str) -> None:
+    """An array in an array is none either."""
+    with pytest.raises(ProtocolError) as caught:
+        list(decode_frames(raw))
+
+    assert caught.value.retryable
+
+
+def test_several_envelopes_come_in_order_and_count_until_a_bad_one() -> None:
+    """Their sizes add up to the message's, for acknowledgements."""
+    good = [message(1, {"kind": "data"}), message(2, {"kind": "data"})]
+    whole, broken = f"[{','.join(good)}]", f"[{','.join(good)},7,{good[0]}]"
+    frames = decode_frames(broken)
+
+    assert [next(frames).seq, next(frames).seq] == [1, 2]
+    with pytest.raises(ProtocolError):
+        next(frames)
+    assert [frame.size_bytes for frame in decode_frames(whole)] == [len(whole) // 2] * 2
+    assert [frame.seq for frame in decode_frames(good[1])] == [2]
 
 
 def test_the_greatest_number_is_taken_and_the_next_one_refused_for_good() -> None:

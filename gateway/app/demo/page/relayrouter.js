@@ -691,10 +691,6 @@ var openWebSocket = ({ platform, settings }, sink, query) => {
   const fitsItem = !!token && ITEM.test(token);
   const protocols = fitsItem ? [SUBPROTOCOL, `bearer.${token}`] : [SUBPROTOCOL];
   const url = sessionUrl(sink.url, settings, "ws", query).replace(/^http/, "ws");
-  if (!platform.WebSocket) {
-    queueMicrotask(() => sink.ended(broken("no WebSocket here")));
-    return { close: none };
-  }
   const socket = new platform.WebSocket(url, protocols);
   let wasOpen = false;
   const send = (text) => {
@@ -722,10 +718,10 @@ var openWebSocket = ({ platform, settings }, sink, query) => {
     try {
       envelope = readJson(data);
     } catch (error) {
-      close(false);
       return sink.ended(broken(error.message));
     }
-    sink.frame(envelope, data.length);
+    const envelopes = Array.isArray(envelope) ? envelope : [envelope];
+    for (const one of envelopes) sink.frame(one, data.length / envelopes.length);
   };
   socket.onerror = none;
   socket.onclose = ({ code, reason }) => {
@@ -1099,11 +1095,13 @@ function createConductor(core) {
   function _query(name) {
     const { heartbeat, from, rhythm } = settings;
     const { cursor } = core.reception;
+    const ofSocket = name === "websocket" && 1;
     return {
       client: core.clientId,
       cursor,
       from: cursor ? null : from,
-      ack: name === "websocket" && 1,
+      ack: ofSocket,
+      batch: ofSocket,
       replaces: self.current?.id ?? _lastId,
       heartbeat: heartbeat && heartbeat / 1e3,
       retry: Math.min(_backoff.failures, MAX_RETRY) || null,
