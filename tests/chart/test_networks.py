@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gateway.settings import ServerSettings
 from tests.chart.conftest import Rendered, render, tree
 from tests.chart.value_sets import SETS
 from tools.chart.values_file import CHART
@@ -122,15 +123,75 @@ def test_policies_let_in_and_out_what_is_needed() -> None:
     )
 
 
+def _annotations(name: str) -> dict[str, str]:
+    annotations: dict[str, str] = render(SETS[name]).one("Ingress")["metadata"]["annotations"]
+    return annotations
+
+
 def test_no_edge_cuts_a_quiet_stream() -> None:
-    """Silence time-outs of the presets are three heartbeats and more, and what the user says wins."""
-    aws = render(SETS["exposed"]).one("Ingress")["metadata"]["annotations"]
-    assert aws["alb.ingress.kubernetes.io/load-balancer-attributes"] == "idle_timeout.timeout_seconds=75"
-    haproxy = render(SETS["haproxy"]).one("Ingress")["metadata"]["annotations"]
-    assert haproxy["haproxy.org/timeout-server"] == "75s"
-    assert haproxy["haproxy.org/timeout-tunnel"] == "2h"
+    """Silence time-outs of the presets are three heartbeats and more; where it is a limit of the whole life, a day."""
+    assert "idle_timeout.timeout_seconds=75" in _annotations("exposed").values()
+    snippet = _annotations("haproxy")["haproxy.org/backend-config-snippet"].splitlines()
+    assert {"timeout server 75s", "timeout tunnel 75s"} <= set(snippet)
+    assert render(SETS["google"]).one("BackendConfig")["spec"]["timeoutSec"] == 86400
     route = render(SETS["exposed"]).one("HTTPRoute")["spec"]["rules"][0]
     assert route["timeouts"] == {"request": "0s", "backendRequest": "0s"}
+    assert render(SETS["envoy"]).one("BackendTrafficPolicy")["spec"]["timeout"]["http"]["requestTimeout"] == "0s"
+
+
+def test_the_gateway_keeps_idle_connections_for_longer_than_the_edge() -> None:
+    """Who closes second never answers a request with a reset: 600 s at Google's, 75 s at an ALB, 60 s at Envoy's."""
+    default = ServerSettings().keepalive_seconds
+    assert render(SETS["google"]).config["server"]["keepalive_seconds"] > 600
+    assert default > 75
+    envoy = render(SETS["envoy"]).one("BackendTrafficPolicy")["spec"]["timeout"]["http"]["connectionIdleTimeout"]
+    assert int(envoy.removesuffix("s")) < default
+
+
+def test_a_setting_of_the_user_wins_over_a_preset() -> None:
+    """Also where the preset is a setting of the gateway, and where it is an annotation."""
+    values = {"ingress": {"enabled": True, "preset": "gcp"}, "config": {"server": {"keepalive_seconds": 700}}}
+    assert render(values).config["server"]["keepalive_seconds"] == 700
+    key = "alb.ingress.kubernetes.io/load-balancer-attributes"
+    own = {"ingress": {"enabled": True, "preset": "aws", "annotations": {key: "idle_timeout.timeout_seconds=90"}}}
+    assert render(own).one("Ingress")["metadata"]["annotations"][key] == "idle_timeout.timeout_seconds=90"
+
+
+def test_an_edge_waits_for_as_long_as_a_drain_takes() -> None:
+    """Both clouds let a pod that leaves keep its connections until it has drained."""
+    grace = render(SETS["google"]).pod["terminationGracePeriodSeconds"]
+    assert render(SETS["google"]).one("BackendConfig")["spec"]["connectionDraining"]["drainingTimeoutSec"] == grace
+    group = _annotations("exposed")["alb.ingress.kubernetes.io/target-group-attributes"]
+    assert f"deregistration_delay.timeout_seconds={grace}" in group.split(",")
+
+
+@pytest.mark.parametrize(
+    ("hash_on", "header", "has_lua"), [("header", "X-Session-ID", False), ("path", "X-RelayRouter-Session", True)]
+)
+def test_envoy_gateway_hashes_on_the_session(hash_on: str, header: str, has_lua: bool) -> None:
+    """By the header that clients send, or by the one that the Lua makes of the path."""
+    envoy = {**SETS["envoy"]["httpRoute"], "envoyGateway": {"enabled": True, "hashOn": hash_on}}
+    rendered = render({"httpRoute": envoy})
+    balancer = rendered.one("BackendTrafficPolicy")["spec"]["loadBalancer"]
+    assert balancer["consistentHash"] == {"type": "Header", "header": {"name": header}}
+    lua = [found["spec"]["lua"][0]["inline"] for found in rendered.all("EnvoyExtensionPolicy")]
+    assert [header.lower() in source for source in lua] == [True] * has_lua
+
+
+@pytest.mark.parametrize(
+    ("url", "ports"),
+    [
+        ("redis://redis", [6379]),
+        ("rediss://me@redis:6380/0", [6379, 6380]),
+        ("redis+sentinel://s0:26379,s1:26379/mymaster/0", [6379, 26379]),
+        ("redis+cluster://a:7000,b:7001", [6379, 7000, 7001]),
+        ("redis://[fd00::10]:6400/0", [6379, 6400]),
+    ],
+)
+def test_a_policy_lets_out_to_the_ports_of_the_address(url: str, ports: list[int]) -> None:
+    """Nobody has to say them twice."""
+    policy = render({"redis": {"url": url}, "networkPolicy": {"enabled": True}}).one("NetworkPolicy")
+    assert [port["port"] for port in policy["spec"]["egress"][1]["ports"]] == ports
 
 
 @pytest.mark.parametrize(("name", "annotated"), [("", True), ("my-class", False)])

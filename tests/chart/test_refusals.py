@@ -40,6 +40,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"metrics": {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}}, "every pod twice"),
     ({"metrics": {"serviceMonitor": {"enabled": True}}, "adminService": {"enabled": False}}, "through adminService"),
     (tree("httpRoute.enabled", True), "httpRoute.parentRefs"),
+    ({"networkPolicy": {"enabled": True}, "ingress": {"enabled": True, "preset": "gcp"}}, "networkPolicy.adminFrom"),
 ]  # fmt: skip
 
 

@@ -64,6 +64,23 @@ SETS: dict[str, dict[str, Any]] = {
         "service": {"type": "NodePort", "nodePort": 30080, "externalTrafficPolicy": "Local"},
     },
     "google": {"ingress": {"enabled": True, "preset": "gcp"}},
+    "envoy": {
+        "httpRoute": {
+            "enabled": True,
+            "parentRefs": [{"name": "public"}],
+            "envoyGateway": {"enabled": True, "hashOn": "path"},
+        },
+    },
+    "limited": {
+        "redis": {"url": "redis+sentinel://s0:26379,s1:26379/mymaster/0"},
+        "networkPolicy": {
+            "enabled": True,
+            "publicFrom": [{"namespaceSelector": {"matchLabels": {"edge": "yes"}}}],
+            "adminFrom": [{"ipBlock": {"cidr": "10.0.0.0/8"}}],
+            "extraEgress": [{"ports": [{"port": 443, "protocol": "TCP"}]}],
+        },
+        "ingress": {"enabled": True, "preset": "aws"},
+    },
     "haproxy": {"ingress": {"enabled": True, "preset": "haproxy", "annotations": {"haproxy.org/timeout-tunnel": "2h"}}},
     "own": {
         "nameOverride": "gate",

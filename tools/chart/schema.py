@@ -111,6 +111,7 @@ SPECIAL: Mapping[str, Schema] = {
     "httpRoute.parentRefs": _OBJECTS,
     "httpRoute.hostnames": _STRINGS,
     "httpRoute.annotations": _ANNOTATIONS,
+    "httpRoute.envoyGateway.hashOn": {"enum": ["header", "path"]},
     "ingress.preset": {"enum": ["none", "traefik", "haproxy", "aws", "gcp"]},
     "ingress.hosts": _STRINGS,
     "ingress.tls": _OBJECTS,

@@ -71,6 +71,9 @@
 {{- if and .Values.metrics.serviceMonitor.enabled (not .Values.adminService.enabled) -}}
 {{- fail "metrics.serviceMonitor finds its pods through adminService: enable it" -}}
 {{- end -}}
+{{- if and .Values.networkPolicy.enabled (not .Values.networkPolicy.adminFrom) .Values.ingress.enabled (has .Values.ingress.preset (list "aws" "gcp")) -}}
+{{- fail (printf "ingress.preset %s lets the balancer ask for readiness on the admin port, and networkPolicy lets only monitoring in there: put the balancer's networks and Prometheus into networkPolicy.adminFrom" .Values.ingress.preset) -}}
+{{- end -}}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute.enabled needs httpRoute.parentRefs, for example [{name: my-gateway}]" -}}
 {{- end -}}

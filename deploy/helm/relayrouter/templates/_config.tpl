@@ -21,6 +21,10 @@
 {{- $secrets := "/etc/relayrouter/secrets" -}}
 {{- $drain := dict "settle_seconds" .Values.drain.settleSeconds "window_seconds" .Values.drain.windowSeconds "margin_seconds" .Values.drain.marginSeconds "deadline_seconds" (include "relayrouter.deadlineSeconds" . | int) -}}
 {{- $server := dict "host" "0.0.0.0" "port" 8080 "admin_host" "0.0.0.0" "admin_port" 9090 -}}
+{{- /* Google's balancers keep idle connections for 600 s, and must be the ones that close. */ -}}
+{{- if and .Values.ingress.enabled (eq .Values.ingress.preset "gcp") -}}
+{{- $_ := set $server "keepalive_seconds" 620 -}}
+{{- end -}}
 {{- $auth := dict "mode" .Values.auth.mode -}}
 {{- if eq .Values.auth.mode "none" -}}
 {{- $_ := set $server "insecure_no_auth" true -}}
