@@ -31,8 +31,11 @@ LATE_SECONDS: Final = 1.0
 """How often it is looked for connections that were let in before the drain and came to be after it."""
 _LOOK_SECONDS: Final = 0.05
 
-EndIngests = Callable[[float], Coroutine[Any, Any, None]]
-"""Ends open streams of producers within so many seconds."""
+RETIRE_SHARE: Final = 1 / 2
+"""Of the time that is left, to send producers away one after the other; in the rest they end."""
+
+EndIngests = Callable[[float, float], Coroutine[Any, Any, None]]
+"""Ends open streams of producers within so many seconds, and begins with each within so many."""
 
 
 class Drainer:
@@ -62,6 +65,7 @@ class Drainer:
         self._hurried = asyncio.Event()
         """Hurried: whoever waits looks again."""
         self._is_hurried = False
+        self._is_ending_ingests = False
         self._began_at = 0.0
         self._staying: asyncio.Task[None] | None = None
         self.is_draining = False
@@ -81,6 +85,8 @@ class Drainer:
             log.info("drain_hurried", open=len(self._hub.connections))
             self._is_hurried = True
             self._hurried.set()
+            if self._is_ending_ingests:
+                self._start_ending_ingests()
 
     @property
     def seconds_left(self) -> float:
@@ -104,6 +110,7 @@ class Drainer:
             if self._staying is not None:
                 self._staying.cancel()  # or the next drain, if it comes at once, would find it at work and unsettled
             self._take_ingests()
+            self._is_ending_ingests = False
             self._standings.forget()
             self._owner.start("announce", self._members.announce())
             log.info("drain_undone", open=len(self._hub.connections))
@@ -143,8 +150,11 @@ class Drainer:
     def _start_ending_ingests(self) -> "asyncio.Task[None] | None":
         if self._end_ingests is None:
             return None
-        left = self.seconds_left - self._settings.margin_seconds
-        return self._owner.start("end-ingests", self._end_ingests(max(0.0, left)))
+        left = max(0.0, self.seconds_left - self._settings.margin_seconds)
+        self._is_ending_ingests = True
+        return self._owner.start(
+            "end-ingests", self._end_ingests(left, 0.0 if self._is_hurried else left * RETIRE_SHARE)
+        )
 
     async def _close_all(self) -> Departures:
         connections = [connection for connection in self._hub.connections if connection.is_open]
@@ -167,9 +177,7 @@ class Drainer:
                 break
             if departures.are_in_run and now >= look_at and looking is None:
                 # Beside the closes: a Redis that answers late must not hold them up.
-                looking = self._owner.start(
-                    "standings", self._standings.look(departures.sessions_in_run, is_gentle=True)
-                )
+                looking = self._owner.start("standings", self._standings.look(departures.sessions_in_run))
             until = min(due, give_up)
             await self._pause_until(min(until, max(look_at, now + _LOOK_SECONDS)) if departures.are_in_run else until)
         if looking is not None:

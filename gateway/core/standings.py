@@ -13,12 +13,12 @@ from gateway.core.local_session import LocalSession
 from gateway.domain.sessions.drain_plan import Standing
 from gateway.ports import RunInfo, RunStore, StoreUnavailable
 
-SESSIONS_A_PASS: Final = 100
-GENTLE_SESSIONS: Final = 10
-GENTLE_PAUSE_SECONDS: Final = 0.02
-"""A hundred looks at once would hold up everybody's messages in Redis for many milliseconds, twice a second."""
-PASS_SECONDS: Final = 0.5
-"""Then the next ones are asked for: one server that is away keeps those of the others from nobody."""
+SESSIONS_A_PASS: Final = 10
+MAX_SESSIONS_A_PASS: Final = 100
+PAUSE_SECONDS: Final = 0.02
+"""Between passes: a hundred looks at once hold up everybody's messages in Redis for many milliseconds."""
+PAUSES_SECONDS: Final = 1.0
+"""All pauses of a look; where sessions are so many that this is too little, passes are larger."""
 LOOK_SECONDS: Final = 2.0
 """For all of them: then those not heard of are taken for idle."""
 
@@ -30,18 +30,22 @@ class Standings:
         self._store = store
         self._runs: dict[LocalSession, list[RunInfo]] = {}
 
-    async def look(self, sessions: Iterable[LocalSession], *, is_gentle: bool = False) -> None:
-        """Read the runs of these sessions. `is_gentle`: a few at a time, for who looks again and again."""
-        a_pass = GENTLE_SESSIONS if is_gentle else SESSIONS_A_PASS
+    async def look(self, sessions: Iterable[LocalSession]) -> None:
+        """Read the runs of these sessions, a few at a time."""
         wanted = list(dict.fromkeys(sessions))
+        size = min(MAX_SESSIONS_A_PASS, max(SESSIONS_A_PASS, round(len(wanted) * PAUSE_SECONDS / PAUSES_SECONDS)))
+        passes = [wanted[first : first + size] for first in range(0, len(wanted), size)]
+        pause_seconds = min(PAUSE_SECONDS, PAUSES_SECONDS / max(1, len(passes)))
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_SECONDS):
-                for first in range(0, len(wanted), a_pass):
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(PASS_SECONDS):
-                            await asyncio.gather(*map(self._read, wanted[first : first + a_pass]))
-                    if is_gentle and first + a_pass < len(wanted):
-                        await asyncio.sleep(GENTLE_PAUSE_SECONDS)
+                # Side by side: one server that is away keeps the sessions of the others from nobody.
+                await asyncio.gather(
+                    *(self._pass(asked, number * pause_seconds) for number, asked in enumerate(passes))
+                )
+
+    async def _pass(self, sessions: list[LocalSession], wait_seconds: float) -> None:
+        await asyncio.sleep(wait_seconds)
+        await asyncio.gather(*map(self._read, sessions))
 
     async def _read(self, session: LocalSession) -> None:
         """By itself: in a cluster the servers of some sessions may be away."""

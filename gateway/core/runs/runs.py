@@ -34,6 +34,8 @@ MAX_RECENT: Final = 32
 """Runs that are reported after their end here."""
 MAX_OPEN: Final = 2_000
 """Streams at once; each may hold some 150 KiB while Redis is away."""
+RETIRE_PAUSE_SECONDS: Final = 0.02
+"""Who is sent away attaches elsewhere at once: a hundred in one moment hold up all readers for a tenth of a second."""
 
 
 @dataclass(slots=True)
@@ -153,16 +155,26 @@ class Runs:
         if (ended := self.by_tokens.end(key, run, now)) is not None:
             self._recent.appendleft(ended.row(now, reason) | {"ended_seconds": now})
 
-    async def drain(self, deadline_seconds: float) -> None:
-        """Every open ingest ends with the place from which its producer goes on elsewhere; new ones are refused."""
+    async def drain(self, deadline_seconds: float, spread_seconds: float) -> None:
+        """Every open ingest ends with the place from which its producer goes on elsewhere, one after the other within
+        `spread_seconds`; new ones are refused. A second call, when there is no time any more, overtakes the first."""
         self._is_draining = True
-        for held in list(self.open.values()):
-            held.ingest.retire()
         try:
             async with asyncio.timeout(deadline_seconds):
+                await self._retire(spread_seconds)
                 await self._nobody.wait()
         except TimeoutError:
             log.warning("ingests_left", open=len(self.open))
+
+    async def _retire(self, spread_seconds: float) -> None:
+        waiting = deque(self.open.values())
+        pause = min(RETIRE_PAUSE_SECONDS, spread_seconds / max(1, len(waiting)))
+        due = self._parts.clock()
+        while waiting and self.open and self._is_draining:
+            waiting.popleft().ingest.retire()
+            due += pause
+            if waiting and (seconds := due - self._parts.clock()) > 0:  # a late one is made up for
+                await asyncio.sleep(seconds)
 
     def reopen(self) -> None:
         """The drain was taken back."""

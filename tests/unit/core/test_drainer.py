@@ -94,6 +94,11 @@ class Runs:
         self.hangs_after: int | None = None
         """So many looks at a session are answered."""
         self.looks = 0
+        self.ended_within: list[tuple[float, float]] = []
+        """What was asked for open ingests: until when they are to end, over how long they are sent away."""
+
+    async def end_ingests(self, deadline_seconds: float, spread_seconds: float) -> None:
+        self.ended_within.append((round(deadline_seconds, 2), round(spread_seconds, 2)))
 
     def as_store(self) -> RunStore:
         return cast("RunStore", self)
@@ -172,7 +177,8 @@ async def scene(settings: DrainSettings = SETTINGS) -> AsyncIterator[Scene]:
         clock = asyncio.get_running_loop().time
         members = Members(directory.as_directory(), MemberSettings(), describe, clock=clock)
         runs = Runs()
-        drainer = Drainer(it.hub, members, settings, it.owner, clock, standings=Standings(runs.as_store()))
+        standings = Standings(runs.as_store())
+        drainer = Drainer(it.hub, members, settings, it.owner, clock, standings=standings, end_ingests=runs.end_ingests)
         made = Scene(it, directory, members, drainer, runs)
         yield made
         for connection in list(it.hub.connections):
@@ -591,3 +597,28 @@ async def test_signal_during_an_operators_drain_ends_it_in_time_and_is_not_taken
         assert not it.drainer.undo()
         assert took < SETTINGS.deadline_seconds
         assert {RESTART} == {link.closed for link in links}
+
+
+async def test_producers_are_sent_away_within_half_of_the_time_and_in_a_hurry_at_once() -> None:
+    settings = DrainSettings(settle_seconds=1, window_seconds=4, deadline_seconds=10, margin_seconds=1)
+    async with scene(settings) as it:
+        await it.connect(1)
+        draining = it.it.owner.start("drain", it.drain())
+        await asyncio.sleep(2)
+
+        it.drainer.hurry()
+        await draining
+
+        assert it.runs.ended_within == [(8, 4), (7, 0)]
+
+
+async def test_a_hurry_before_producers_were_sent_away_sends_them_once() -> None:
+    settings = DrainSettings(settle_seconds=2, window_seconds=4, deadline_seconds=10, margin_seconds=1)
+    async with scene(settings) as it:
+        draining = it.it.owner.start("drain", it.drain())
+        await asyncio.sleep(1)
+
+        it.drainer.hurry()
+        await draining
+
+        assert it.runs.ended_within == [(8, 0)]

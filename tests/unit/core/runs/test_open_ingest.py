@@ -220,7 +220,7 @@ async def test_a_drain_appends_what_was_read_and_says_where_to_go_on() -> None:
     async with producer as ingest:
         data = line("held back")
         ingest.feed(data)
-        draining = asyncio.ensure_future(runs.drain(5))
+        draining = asyncio.ensure_future(runs.drain(5, 0))
         await settle()
 
         assert producer.is_told

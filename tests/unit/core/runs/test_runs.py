@@ -1,16 +1,20 @@
 """Unit tests of gateway.core.runs.runs: starting, going on, and what else a run can be asked."""
 
 import asyncio
+from collections.abc import Callable
+from typing import cast
 
 import pytest
 
 from gateway.core.runs import runs as runs_module
+from gateway.core.runs.open_ingest import OpenIngest
 from gateway.domain.streams.dialects import DialectName
 from gateway.domain.streams.pieces import EndReason
 from gateway.domain.streams.run_options import RunOptions, options_of
 from gateway.domain.streams.segment import SegmentMode, SegmentOptions
 from gateway.domain.wire.errors import ErrorCode, RelayError
 from gateway.domain.wire.frames import encode_json
+from gateway.domain.wire.ids import RunId
 from gateway.ports.hooks import HookFailed, RunContext
 from tests.unit.core.runs.fake_runs import FakeRuns
 from tests.unit.core.runs.runs_stage import REF, RUN, Producer, make_runs, stream
@@ -175,3 +179,58 @@ async def test_a_handler_that_fails_leaves_no_task() -> None:
     await settle()
 
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "run-appends"]
+
+
+class Leaving:
+    """Of an open ingest what a drain asks of it."""
+
+    def __init__(self, runs: runs_module.Runs, number: int) -> None:
+        self._end: Callable[[], object] = lambda: runs.open.pop((REF.key, RunId(str(number))), None)
+        self.told_at: float | None = None
+        runs.open[REF.key, RunId(str(number))] = runs_module.HeldIngest(cast("OpenIngest", self), stream())
+
+    def retire(self) -> None:
+        if self.told_at is None:
+            self.told_at = asyncio.get_running_loop().time()
+            self._end()
+
+
+@pytest.mark.parametrize(("count", "spread_seconds", "pause_seconds"), [(5, 10, 0.02), (500, 5, 0.01), (3, 0, 0)])
+async def test_a_drain_sends_producers_away_one_after_the_other(
+    count: int, spread_seconds: float, pause_seconds: float
+) -> None:
+    """Each attaches elsewhere at once: all in one moment would hold up the readers of the others."""
+    runs = make_runs(FakeRuns())
+    leaving = [Leaving(runs, number) for number in range(count)]
+    began_at = asyncio.get_running_loop().time()
+
+    await runs.drain(20, spread_seconds)
+
+    expected = [began_at + number * pause_seconds for number in range(count)]
+    assert [it.told_at for it in leaving] == pytest.approx(expected, abs=0.001)
+
+
+async def test_a_second_drain_without_time_overtakes_the_first() -> None:
+    runs = make_runs(FakeRuns())
+    leaving = [Leaving(runs, number) for number in range(100)]
+    draining = asyncio.ensure_future(runs.drain(20, 10))
+    await settle()
+    began_at = asyncio.get_running_loop().time()
+
+    await runs.drain(20, 0)
+
+    assert {it.told_at for it in leaving} == {began_at}
+    draining.cancel()
+
+
+async def test_a_drain_that_is_taken_back_sends_nobody_else_away() -> None:
+    runs = make_runs(FakeRuns())
+    leaving = [Leaving(runs, number) for number in range(100)]
+    draining = asyncio.ensure_future(runs.drain(20, 10))
+    await settle()
+
+    runs.reopen()
+    await asyncio.sleep(20)
+
+    assert [it.told_at is None for it in leaving] == [False] + 99 * [True]
+    draining.cancel()
