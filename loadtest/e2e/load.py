@@ -19,8 +19,8 @@ END_SECONDS: Final = 240.0
 """A producer may still be waiting for a fault to pass."""
 READ_ON_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 0.5
-QUIET_SECONDS: Final = 10.0
-"""After that a reader asks whether its socket lives."""
+QUIET_SECONDS: Final = 3.0
+"""After that a reader asks whether its socket lives, as the SDKs do in a run."""
 
 
 class Target(Protocol):
@@ -33,7 +33,7 @@ class Target(Protocol):
     def selector(self) -> str: ...
 
     async def service_url(self) -> str: ...
-    async def token(self) -> str: ...
+    async def token(self, *scopes: str) -> str: ...
 
 
 class Load:
@@ -79,7 +79,7 @@ class Load:
         self.watcher = Inside(
             "watcher",
             inside("loadtest.e2e.watcher", "--namespace", target.namespace, "--selector", target.selector),
-            {},
+            {"E2E_TOKEN": await target.token("admin")},
         )
         self._parts = [self.watcher, self.readers, self.writers]
         try:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -60,7 +61,7 @@ class Site:
     """What this cluster needs to be other than the chart's defaults."""
     release: str = "relay"
     fullname: str = "relay-relayrouter"
-    _token: str = field(default="", repr=False)
+    _tokens: dict[tuple[str, ...], str] = field(default_factory=dict, repr=False)
 
     @property
     def selector(self) -> str:
@@ -142,22 +143,22 @@ class Site:
         return f"http://{self.fullname}.{self.namespace}.svc.cluster.local"
 
     async def token(self, *scopes: str) -> str:
-        """For every session, for a day; signed in a pod with the key that the chart made. The usual one is kept."""
-        if self._token and not scopes:
-            return self._token
+        """For every session, for a day; signed in a pod with the key that the chart made, once for each set of scopes."""
+        if (known := self._tokens.get(scopes)) is not None:
+            return known
         words = ["relayrouter", "token", "--sub", "e2e", "--session", "*", "--ttl", "24h"]
         words += [word for scope in scopes for word in ("--scope", scope)]
         told = await self.tool.kubectl(
             "exec", f"deployment/{self.fullname}", "-n", self.namespace, "-c", "gateway", "--", *words
         )
-        if not scopes:
-            self._token = told.strip()
+        self._tokens[scopes] = told.strip()
         return told.strip()
 
     async def admin(self, pod: Pod, path: str) -> Any:
         """JSON of a pod's admin port."""
-        code = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=10).read().decode())"
-        return json.loads(await self.tool.exec("python3", "-c", code, f"{pod.admin_url}{path}", seconds=20))
+        environ = {"E2E_TOKEN": await self.token("admin")}
+        words = (sys.executable, "-m", "loadtest.e2e.ask", pod.admin_url, path)
+        return json.loads(await self.tool.exec(*words, seconds=20, environ=environ))
 
     def load(self, streams: int, **how: Any) -> Load:
         """Producers and readers on this site, see Load."""

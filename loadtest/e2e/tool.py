@@ -59,7 +59,7 @@ class Tool:
 
     async def is_up(self) -> bool:
         try:
-            await self.run("status", seconds=30)
+            await self.kubectl("get", "nodes", seconds=30)
         except CommandFailed:
             return False
         return True

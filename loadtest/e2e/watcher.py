@@ -1,11 +1,12 @@
 """`python -m loadtest.e2e.watcher --namespace N --selector S`: asks every pod's `/admin/admission` twice a second.
 
 Pods are learned from a watch, so that new ones are asked from their first moment and ending ones until their last.
-Question: `admissions`: gateway -> its answers' seconds, as `Admissions` takes them.
+Token with scope admin: E2E_TOKEN. Question: `admissions`: gateway -> its answers' seconds, as `Admissions` takes them.
 """
 
 import argparse
 import asyncio
+import os
 from asyncio.subprocess import DEVNULL, PIPE
 from contextlib import suppress
 from typing import Any, Final
@@ -23,9 +24,10 @@ _ROW: Final = '{.metadata.name} {.status.podIP} {.status.containerStatuses[0].re
 
 
 class Watcher:
-    def __init__(self, namespace: str, selector: str) -> None:
+    def __init__(self, namespace: str, selector: str, token: str) -> None:
         self.admissions = Admissions()
         self._words = ("get", "pods", "-n", namespace, "-l", selector, "--watch", "-o", f"jsonpath={_ROW}")
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._watching = asyncio.create_task(self._watch())
 
@@ -68,7 +70,9 @@ class Watcher:
         silent = 0
         while silent < SILENT_LOOKS:
             try:
-                answer = await ask_once(url, "GET", "/admin/admission", timeout_seconds=ASK_SECONDS)
+                answer = await ask_once(
+                    url, "GET", "/admin/admission", headers=self._headers, timeout_seconds=ASK_SECONDS
+                )
                 if answer.status == 200:
                     self.admissions.note(gateway, answer.json())
                 silent = 0
@@ -82,7 +86,8 @@ async def main() -> None:
     parser.add_argument("--namespace", required=True)
     parser.add_argument("--selector", required=True)
     arguments = parser.parse_args()
-    await serve(Watcher(arguments.namespace, arguments.selector).answer)
+    token = os.environ.get("E2E_TOKEN", "")
+    await serve(Watcher(arguments.namespace, arguments.selector, token).answer)
 
 
 if __name__ == "__main__":
