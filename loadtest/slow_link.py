@@ -4,6 +4,7 @@ Lives in the test's own loop. A change of the delay holds for what is read from 
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Self
 
@@ -17,6 +18,8 @@ class SlowLink:
 
     def __init__(self, host: str, port: int, one_way_seconds: float) -> None:
         self.one_way_seconds = one_way_seconds
+        self.listen: Callable[[], Callable[[bytes], None]] = lambda: _ignore
+        """Asked for each connection: who hears everything that the gateway sends on it."""
         self._target = host, port
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -49,26 +52,34 @@ class SlowLink:
                 target_reader, target_writer = await asyncio.open_connection(*self._target)
                 writers.append(target_writer)
                 async with asyncio.TaskGroup() as ways:
-                    ways.create_task(self._way(reader, target_writer))
-                    ways.create_task(self._way(target_reader, writer))
+                    ways.create_task(self._way(reader, target_writer, _ignore))
+                    ways.create_task(self._way(target_reader, writer, self.listen()))
             except* OSError:
                 pass  # one side is gone: so is the other
             finally:
                 for one in writers:
                     one.transport.abort()
 
-    async def _way(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _way(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hear: Callable[[bytes], None]
+    ) -> None:
         """Until its source ends, and everything of it has arrived."""
         chunks: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(CHUNKS)
         async with asyncio.TaskGroup() as both:
-            both.create_task(self._read(reader, chunks))
+            both.create_task(self._read(reader, chunks, hear))
             both.create_task(self._deliver(chunks, writer))
 
-    async def _read(self, reader: asyncio.StreamReader, chunks: "asyncio.Queue[tuple[float, bytes]]") -> None:
+    async def _read(
+        self,
+        reader: asyncio.StreamReader,
+        chunks: "asyncio.Queue[tuple[float, bytes]]",
+        hear: Callable[[bytes], None],
+    ) -> None:
         clock = asyncio.get_running_loop().time
         data = b"."
         while data:
             data = await reader.read(READ_BYTES)
+            hear(data)
             await chunks.put((clock() + self.one_way_seconds, data))
 
     async def _deliver(self, chunks: "asyncio.Queue[tuple[float, bytes]]", writer: asyncio.StreamWriter) -> None:
@@ -82,6 +93,10 @@ class SlowLink:
                 return
             writer.write(data)
             await writer.drain()
+
+
+def _ignore(_data: bytes) -> None:
+    pass
 
 
 __all__ = ["SlowLink"]

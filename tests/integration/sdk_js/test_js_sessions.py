@@ -1,7 +1,7 @@
 """The JavaScript SDK on real gateways, as its users get it (dist/): whatever happens, the text is the producer's."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import pytest
 
 from loadtest.processes import Gateway
 from loadtest.publisher import delta
+from loadtest.slow_link import SlowLink
 from loadtest.stage import Stage
 from sdk.conformance.drivers import Driver, Event, programs
 from tests.integration.test_snapshots import SMALL, Text, write
@@ -103,7 +104,7 @@ class Page:
 
 
 @asynccontextmanager
-async def page(gateways: list[Gateway], **options: Any) -> AsyncIterator[Page]:
+async def page(gateways: Sequence[Gateway | SlowLink], **options: Any) -> AsyncIterator[Page]:
     async with Driver(programs()["js"]) as driver:
         made = Page(driver)
         urls = [gateway.url for gateway in gateways]

@@ -1,7 +1,7 @@
 """The Python SDK on real gateways: whatever happens to them, and by whatever channel, the text is the producer's."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,6 +10,7 @@ from relayrouter import Message, Session, Timing, connect
 
 from loadtest.processes import Gateway
 from loadtest.publisher import delta
+from loadtest.slow_link import SlowLink
 from loadtest.stage import Stage
 from tests.integration.test_snapshots import SMALL, Text, write
 
@@ -59,7 +60,7 @@ class Reading:
 
 
 @asynccontextmanager
-async def reading(gateways: list[Gateway], **options: Any) -> AsyncIterator[Reading]:
+async def reading(gateways: Sequence[Gateway | SlowLink], **options: Any) -> AsyncIterator[Reading]:
     defaults: dict[str, Any] = {"session": "s", "client": "me", "from_": "start", "timing": QUICK}
     session = connect([gateway.url for gateway in gateways], **(defaults | options))
     made = Reading(session)
