@@ -56,7 +56,8 @@ class Answers:
             case {"raw": str(text)}:
                 return [(text, None)]
             case {"array": list(items)}:
-                texts = [one if isinstance(one, str) else _json(one) for one, _ in self.frames(items, exchange)]
+                found = [frame for frame, _ in self.frames(items, exchange) if not isinstance(frame, bytes)]
+                texts = [frame if isinstance(frame, str) else _json(frame) for frame in found]
                 return [(f"[{','.join(texts)}]", None)]
             case {"size_bytes": int(size)}:
                 return [("x" * size, None)]

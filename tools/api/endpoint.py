@@ -31,6 +31,7 @@ CONNECT = {
     "heartbeat": "seconds between pings",
     "retry": "how often it was tried in a row",
     "rhythm": "`1`: tell how tokens come",
+    "batch": "`1`: several messages may come in one frame, a JSON array; on a WebSocket only",
     "caps": "what the client takes beside text, e.g. `audio,video/vp8` (media.md); on a WebSocket only",
     "ticket": "one-use credentials",
     "token": "only with `server.query_token`",

@@ -52,7 +52,10 @@ def asyncapi() -> str:
         "info": {
             "title": "RelayRouter WebSocket",
             "version": __version__,
-            "description": "One JSON text frame a message. Fields may be added; ignore those that you do not know.",
+            "description": (
+                "One JSON text frame a message; with `batch=1` also an array of text messages in one frame. "
+                "Fields may be added; ignore those that you do not know."
+            ),
         },
         "channels": {
             "session": {

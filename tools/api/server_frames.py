@@ -38,7 +38,9 @@ class Welcome(Frame, tag="welcome"):
     resumed: Literal["full", "snapshot", "gap", "fresh"]
     input_seq: Annotated[int, Meta(description="The client's last accepted input; the next one has this + 1.")]
     heartbeat: float
-    capabilities: Annotated[list[str], Meta(description="What you get beside text: of `caps`, what is known.")]
+    capabilities: Annotated[
+        list[str], Meta(description="What you get beside single frames of text: of `caps` what is known, and `batch`.")
+    ]
     limits: Limits
     channels: Annotated[
         dict[str, Preferred] | UnsetType,
