@@ -47,6 +47,21 @@ def test_clients_and_runs_are_metrics_of_pods() -> None:
     assert told == {"relayrouter_connections": "500", "relayrouter_open_ingests": "20"}
 
 
+def test_keda_asks_for_the_same_figures() -> None:
+    """Each target is a query over the release's pods, in the same bounds; what is not asked for is not looked at."""
+    keda = {"enabled": True, "prometheusAddress": "http://p:9090", "targetConnections": 500, "targetOpenRuns": 20}
+    spec = render({"keda": keda, "autoscaling": {"maxReplicas": 7}}).one("ScaledObject")["spec"]
+    scope = '{namespace="default",app_kubernetes_io_instance="relay"}'
+    told = {trigger["metadata"]["query"]: trigger["metadata"]["threshold"] for trigger in spec["triggers"]}
+    assert told == {
+        f"sum(relayrouter_connections{scope})": "500",
+        f"sum(relayrouter_open_ingests{scope})": "20",
+    }
+    assert {trigger["metricType"] for trigger in spec["triggers"]} == {"AverageValue"}
+    assert (spec["minReplicaCount"], spec["maxReplicaCount"]) == (2, 7)
+    assert spec["scaleTargetRef"] == {"name": render().one("Deployment")["metadata"]["name"]}
+
+
 @pytest.mark.parametrize("kind", ["HorizontalPodAutoscaler", "ScaledObject"])
 def test_scale_in_is_slow_and_can_be_set(kind: str) -> None:
     """One pod a minute at most, after five quiet minutes; both can be changed."""

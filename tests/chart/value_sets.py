@@ -44,7 +44,10 @@ SETS: dict[str, dict[str, Any]] = {
         "drain": {"preStopSeconds": 5},
         "routeTable": {"data": {"routes": {"model_text": {"invoice": {"channel": "webhook", "fallback": "queue"}}}}},
     },
-    "keda": {"keda": {"enabled": True, "prometheusAddress": "http://prometheus:9090"}, "auth": {"mode": "none"}},
+    "keda": {
+        "keda": {"enabled": True, "prometheusAddress": "http://prometheus:9090", "targetOpenRuns": 50},
+        "auth": {"mode": "none"},
+    },
     "observed": {
         "metrics": {
             "podMonitor": {"enabled": True, "labels": {"release": "stack"}},
@@ -62,6 +65,23 @@ SETS: dict[str, dict[str, Any]] = {
             "tls": [{"hosts": ["relay.example.com"], "secretName": "relay-cert"}],
         },
         "service": {"type": "NodePort", "nodePort": 30080, "externalTrafficPolicy": "Local"},
+    },
+    "tls": {
+        "tls": {
+            "existingSecret": "relay-cert",
+            "admin": True,
+            "minimumVersion": "1.3",
+            "serverName": "relay.example.com",
+            "caConfigMap": "relay-ca",
+        },
+        "httpRoute": {"enabled": True, "parentRefs": [{"name": "public"}]},
+        "ingress": {"enabled": True, "preset": "traefik"},
+        "metrics": {"serviceMonitor": {"enabled": True}},
+    },
+    "tls_public": {
+        "tls": {"existingSecret": "relay-cert", "admin": True},
+        "metrics": {"podMonitor": {"enabled": True}},
+        "ingress": {"enabled": True, "preset": "gcp"},
     },
     "google": {"ingress": {"enabled": True, "preset": "gcp"}},
     "envoy": {
