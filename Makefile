@@ -10,10 +10,10 @@ JS := sdk/js
 NPM := cd $(JS) && ../../$(BIN)/python ../../tools/node.py npm
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-plain test-faults test-slow test-browser test-js again conformance check format bench soak
-.PHONY: docs image sbom lock clean
+.PHONY: docs e2e image sbom lock clean
 
 help: ## Show this list.
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 venv: $(VENV)/.run ## Make .venv with the command `relayrouter`.
 	@:
@@ -104,6 +104,10 @@ docs: $(VENV)/.dev $(JS)/node_modules/.installed ## Write what is generated: tab
 bench: $(VENV)/.dev ## Measure; prints a table and writes build/bench.json.
 	@mkdir -p build
 	@$(BIN)/python -m loadtest.bench
+
+# Exit status 3: this machine cannot, and the last line says why.
+e2e: $(VENV)/.dev ## Prove it on a real Kubernetes; writes build/e2e.json and docs/evidence.md. Needs root.
+	@$(BIN)/python -m loadtest.e2e
 
 image: $(VENV)/.run ## Build the container image, with docker or buildah.
 	@$(BIN)/python -m tools.image build

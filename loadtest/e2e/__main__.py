@@ -7,18 +7,20 @@ run also writes the table in docs/evidence.md.
 import argparse
 import asyncio
 import json
+import signal
 import sys
 import time
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 from loadtest.e2e.evidence import versions_of, write_evidence
 from loadtest.e2e.images import Images
 from loadtest.e2e.inside import ProcessEnded
 from loadtest.e2e.place import Place
-from loadtest.e2e.report import CANNOT_RUN, Row, exit_code, table
+from loadtest.e2e.report import Row, exit_code, table
 from loadtest.e2e.tool import ROOT, CannotRun, CommandFailed, Tool
 
 NODES: Final = 3
@@ -47,17 +49,34 @@ def main() -> int:
     is_full = not (arguments.steps or arguments.small or arguments.streams)
     steps = arguments.steps or (SMALL_STEPS if arguments.small else ",".join(STEPS))
     streams = arguments.streams or (SMALL_STREAMS if arguments.small else STREAMS)
+    found = Found()
+    reason = ""
     try:
-        found = asyncio.run(_run(arguments, steps.split(","), streams))
+        asyncio.run(_within(arguments.within, _run(arguments, steps.split(","), streams, found)))
     except CannotRun as exc:
-        print(f"cannot run: {exc}", file=sys.stderr)
-        return CANNOT_RUN
+        reason = str(exc)
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     REPORT.write_text(json.dumps([row.as_dict() for row in found.rows], indent=2) + "\n", encoding="utf-8")
     print(table(found.rows))
+    if reason:
+        print(f"cannot run: {reason}", file=sys.stderr)
+        return exit_code([*found.rows, Row("the rest", note=reason, is_tried=False)])
     if is_full:
         write_evidence(found.rows, found.versions)
     return exit_code(found.rows)
+
+
+async def _within(seconds: float, running: Coroutine[Any, Any, None]) -> None:
+    """SIGTERM ends it as well; the cluster goes down in either case. Raises CannotRun."""
+    task = asyncio.create_task(running)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        async with asyncio.timeout(seconds or None):
+            await task
+    except TimeoutError as exc:
+        raise CannotRun(f"not done after {seconds:g} s") from exc
+    except asyncio.CancelledError as exc:
+        raise CannotRun("it was ended") from exc
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -69,42 +88,46 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--loaded-images", action="store_true", help="it has the gateway's images already")
     parser.add_argument("--keep", action="store_true", help="leave the cluster, and the namespaces, to look at")
     parser.add_argument("--build-seconds", type=float, default=1200.0, help="for the cluster's programs")
+    parser.add_argument("--within", type=float, default=0.0, help="seconds for all of it; default: as long as it takes")
     return parser
 
 
-async def _run(arguments: argparse.Namespace, numbers: list[str], streams: int) -> Found:
+async def _run(arguments: argparse.Namespace, numbers: list[str], streams: int, found: Found) -> None:
     modules = [name for number in numbers for name in STEPS[number]]
     tool = Tool.find()
     if arguments.use_running:
         if not await tool.is_up():
             raise CannotRun("--use-running, but no cluster is up")
-        return await _steps(tool, arguments, modules, streams)
+        await _steps(tool, arguments, modules, streams, found)
+        return
+    if await tool.is_up():
+        raise CannotRun("a cluster is up already, and may be somebody's: `--use-running`, or take it down")
     try:
         _say(f"starting {NODES} nodes")
         await tool.up(NODES, prometheus=not arguments.small, build_seconds=arguments.build_seconds)
-        return await _steps(tool, arguments, modules, streams)
+        await _steps(tool, arguments, modules, streams, found)
     finally:
         if not arguments.keep:
             with suppress(CommandFailed):
                 await tool.down()
 
 
-async def _steps(tool: Tool, arguments: argparse.Namespace, modules: list[str], streams: int) -> Found:
+async def _steps(tool: Tool, arguments: argparse.Namespace, modules: list[str], streams: int, found: Found) -> None:
     images = Images(tool, are_loaded=arguments.loaded_images)
     _say("making and loading images")
     await images.present()
     await images.redis()
-    place = Place(tool, images, streams, is_small=arguments.small, keep=arguments.keep)
-    place.versions.update(await versions_of(tool))
-    rows: list[Row] = []
+    found.versions.update(await versions_of(tool))
+    place = Place(
+        tool, images, streams, is_small=arguments.small, keep=arguments.keep, versions=found.versions
+    )  # fmt: skip
     for name in modules:
         _say(f"step {name}")
-        found = await _step(place, name)
-        for row in found:
+        rows = await _step(place, name)
+        for row in rows:
             verdict = "passed" if row.is_passed else "FAILED" if row.is_tried else "not tried"
             _say(f"{verdict}: {row.step}: {row.note}")
-        rows += found
-    return Found(rows, place.versions)
+        found.rows += rows
 
 
 async def _step(place: Place, name: str) -> list[Row]:

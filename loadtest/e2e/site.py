@@ -143,7 +143,7 @@ class Site:
         return f"http://{self.fullname}.{self.namespace}.svc.cluster.local"
 
     async def token(self, *scopes: str) -> str:
-        """For every session, for a day; signed in a pod with the key that the chart made, once for each set of scopes."""
+        """For every session, for a day; signed in a pod with the chart's key, once for each set of scopes."""
         if (known := self._tokens.get(scopes)) is not None:
             return known
         words = ["relayrouter", "token", "--sub", "e2e", "--session", "*", "--ttl", "24h"]
@@ -172,10 +172,18 @@ async def site(tool: Tool, namespace: str, forced: Values, *, keep: bool = False
     await tool.kubectl("create", "namespace", namespace)
     try:
         yield Site(tool, namespace, forced)
-    finally:
-        if not keep:
-            with suppress(CommandFailed):
-                await _remove(tool, namespace)
+    except asyncio.CancelledError:
+        raise  # in a hurry: the cluster goes, or the next run removes it
+    except BaseException:
+        await _leave(tool, namespace, keep=keep)
+        raise
+    await _leave(tool, namespace, keep=keep)
+
+
+async def _leave(tool: Tool, namespace: str, *, keep: bool) -> None:
+    if not keep:
+        with suppress(CommandFailed):
+            await _remove(tool, namespace)
 
 
 async def _remove(tool: Tool, namespace: str) -> None:

@@ -1,9 +1,9 @@
 """Step 1: from nothing to ready with the chart's defaults; a text in and out through the Service, and through Envoy."""
 
 import json
+import secrets
 import sys
-import time
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
 from loadtest.e2e.edge import Edge, edge
@@ -40,13 +40,12 @@ async def _install(place: Place, site: Site) -> Row:
 
 
 async def _service(place: Place, site: Site) -> Row:
-    through = await _through(place, site, await site.service_url(), "service")
-    return through.row("publish and tail through the Service")
+    return await _through(place, site, await site.service_url(), "publish and tail through the Service")
 
 
 async def _edge(place: Place, site: Site, front: Edge) -> Row:
     """Passed: and every session's connections met on one gateway, while the sessions are on all of them."""
-    through = await _through(place, site, front.url, "edge")
+    row = await _through(place, site, front.url, "publish and tail through Envoy, hashing on the session")
     words = ("--url", front.url, "--sessions", str(HASHED_SESSIONS))
     environ = {"E2E_TOKEN": await site.token()}
     told = await place.tool.exec(sys.executable, "-m", "loadtest.e2e.greetings", *words, environ=environ)
@@ -54,33 +53,17 @@ async def _edge(place: Place, site: Site, front: Edge) -> Row:
     together = sum(len(set(met)) == 1 for met in gateways.values())
     used = {gateway for met in gateways.values() for gateway in met}
     is_hashed = together == HASHED_SESSIONS and len(used) == len(await site.pods())
-    through.notes.append(f"{together} of {HASHED_SESSIONS} sessions met on one gateway, on {len(used)} gateways in all")
-    through.is_passed = through.is_passed and is_hashed
-    return through.row("publish and tail through Envoy, hashing on the session")
+    note = f"{together} of {HASHED_SESSIONS} sessions met on one gateway, on {len(used)} gateways in all"
+    return replace(row, note=f"{row.note}; {note}", is_passed=row.is_passed and is_hashed)
 
 
-@dataclass(slots=True)
-class _Through:
-    notes: list[str]
-    is_passed: bool
-    base: Row
-    seconds: float
-
-    def row(self, step: str) -> Row:
-        made = self.base
-        return Row(
-            step, made.published, made.lost, made.repeated, made.reordered, made.abnormal_closes,
-            made.admitted_over_budget, self.seconds, "; ".join([*self.notes, made.note]), self.is_passed,
-        )  # fmt: skip
-
-
-async def _through(place: Place, site: Site, url: str, name: str) -> _Through:
+async def _through(place: Place, site: Site, url: str, step: str) -> Row:
     """The command line first, then streams of the SDK."""
-    began = time.monotonic()
+    session = f"cli-{secrets.token_hex(3)}"
     environ = {"RR_URL": url, "RR_TOKEN": await site.token()}
     command = (sys.executable, "-m", "gateway")
-    await place.tool.exec(*command, "publish", f"cli-{name}", "-", input=TEXT, environ=environ)
-    tail = ("tail", f"cli-{name}", "--from-start", "--until-run-end", "--text", "--quiet")
+    await place.tool.exec(*command, "publish", session, "-", input=TEXT, environ=environ)
+    tail = ("tail", session, "--from-start", "--until-run-end", "--text", "--quiet")
     came_out = await place.tool.exec(*command, *tail, environ=environ)
     is_same = came_out.rstrip("\n") == TEXT.rstrip("\n")
     async with site.load(min(STREAMS, place.streams), url=url, seconds_between=1.0) as load:
@@ -89,7 +72,7 @@ async def _through(place: Place, site: Site, url: str, name: str) -> _Through:
         account = await load.end()
     word = "as it went in" if is_same else f"not as it went in ({len(came_out)} of {len(TEXT)} characters)"
     note = f"a text of {len(TEXT.encode()):,} bytes by the command line came out {word}"
-    return _Through([note], is_same and account.is_calm, account.row(""), time.monotonic() - began)
+    return account.row(step, note, is_passed=is_same and account.is_calm)
 
 
 async def _versions(site: Site) -> dict[str, str]:
