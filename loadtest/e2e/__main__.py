@@ -55,9 +55,10 @@ def main() -> int:
         asyncio.run(_within(arguments.within, _run(arguments, steps.split(","), streams, found)))
     except CannotRun as exc:
         reason = str(exc)
-    REPORT.parent.mkdir(parents=True, exist_ok=True)
-    REPORT.write_text(json.dumps([row.as_dict() for row in found.rows], indent=2) + "\n", encoding="utf-8")
-    print(table(found.rows))
+    if found.rows:
+        REPORT.parent.mkdir(parents=True, exist_ok=True)
+        REPORT.write_text(json.dumps([row.as_dict() for row in found.rows], indent=2) + "\n", encoding="utf-8")
+        print(table(found.rows))
     if reason:
         print(f"cannot run: {reason}", file=sys.stderr)
         return exit_code([*found.rows, Row("the rest", note=reason, is_tried=False)])
