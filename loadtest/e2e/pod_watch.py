@@ -30,6 +30,8 @@ class PodWatch:
         self._namespace = namespace
         self._selector = f"app.kubernetes.io/instance={release},app.kubernetes.io/component=gateway"
         self._looks: deque[dict[str, Any]] = deque(maxlen=MAX_LOOKS)
+        self._figures: dict[str, tuple[int, int]] = {}
+        """As each pod told last."""
         self._watching = asyncio.create_task(self._watch())
 
     async def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -55,33 +57,33 @@ class PodWatch:
             self._namespace, label_selector=self._selector, _request_timeout=ASK_SECONDS
         )
         at = time.time()  # of the listing: what pods say of themselves is read a moment later
-        pods = await asyncio.gather(*(_pod(http, pod) for pod in found.items))
-        return {"at": at, "pods": [pod for pod in pods if pod is not None]}
+        running = [pod for pod in found.items if pod.status.phase == "Running" and pod.status.pod_ip]
+        return {"at": at, "pods": await asyncio.gather(*(self._pod(http, pod) for pod in running))}
+
+    async def _pod(self, http: aiohttp.ClientSession, pod: Any) -> dict[str, Any]:
+        name = pod.metadata.name
+        with suppress(aiohttp.ClientError, TimeoutError):
+            self._figures[name] = await _figures(http, f"http://{pod.status.pod_ip}:{ADMIN_PORT}/metrics")
+        runs, connections = self._figures.get(name, (0, 0))
+        conditions = pod.status.conditions or ()
+        cost = (pod.metadata.annotations or {}).get(COST)
+        return {
+            "name": name,
+            "runs": runs,
+            "connections": connections,
+            "cost": None if cost is None else int(cost),
+            "is_ready": any(one.type == "Ready" and one.status == "True" for one in conditions),
+            "is_leaving": pod.metadata.deletion_timestamp is not None,
+        }
 
 
-async def _pod(http: aiohttp.ClientSession, pod: Any) -> dict[str, Any] | None:
-    """None: it has not begun, or is over."""
-    if pod.status.phase != "Running" or not pod.status.pod_ip:
-        return None
-    figures = {"open_ingests": 0, "connections": 0}
-    try:
-        url = f"http://{pod.status.pod_ip}:{ADMIN_PORT}/metrics"
-        async with http.get(url, timeout=aiohttp.ClientTimeout(ASK_SECONDS)) as answer:
-            text = await answer.text()
-    except (aiohttp.ClientError, TimeoutError):
-        text = ""
-    for name, value in _FIGURES.findall(text):
-        figures[name] += int(float(value))
-    conditions = pod.status.conditions or ()
-    cost = (pod.metadata.annotations or {}).get(COST)
-    return {
-        "name": pod.metadata.name,
-        "runs": figures["open_ingests"],
-        "connections": figures["connections"],
-        "cost": None if cost is None else int(cost),
-        "is_ready": bool(text) and any(one.type == "Ready" and one.status == "True" for one in conditions),
-        "is_leaving": pod.metadata.deletion_timestamp is not None,
-    }
+async def _figures(http: aiohttp.ClientSession, url: str) -> tuple[int, int]:
+    """Open streams of producers, and clients."""
+    async with http.get(url, timeout=aiohttp.ClientTimeout(ASK_SECONDS)) as answer:
+        sums = dict.fromkeys(("open_ingests", "connections"), 0)
+        for name, value in _FIGURES.findall(await answer.text()):
+            sums[name] += int(float(value))
+    return sums["open_ingests"], sums["connections"]
 
 
 async def main() -> None:
