@@ -181,9 +181,10 @@ async def site(tool: Tool, namespace: str, forced: Values, *, keep: bool = False
 
 
 async def _leave(tool: Tool, namespace: str, *, keep: bool) -> None:
+    """Not waited for: what comes next has a namespace of its own."""
     if not keep:
         with suppress(CommandFailed):
-            await _remove(tool, namespace)
+            await tool.kubectl("delete", "namespace", namespace, "--ignore-not-found", "--wait=false")
 
 
 async def _remove(tool: Tool, namespace: str) -> None:
