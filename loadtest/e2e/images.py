@@ -112,9 +112,18 @@ class Images:
         return name
 
     async def _base(self) -> None:
-        if not self.is_base_ready:
-            await _or_cannot([str(self.tool.program), "build-base-image"])
-            self.is_base_ready = True
+        """In the store that images are built from, also where only the tool's cache has it."""
+        if self.is_base_ready:
+            return
+        await _or_cannot([str(self.tool.program), "build-base-image"])
+        try:
+            await run(["buildah", "inspect", "--type", "image", BASE])
+        except (CommandFailed, OSError):
+            context = FOLDER / "base"
+            context.mkdir(parents=True, exist_ok=True)
+            (context / "Dockerfile").write_text(f"FROM {BASE}\nUSER 65532:65532\n", encoding="utf-8")
+            await self._build("build-image", "rr/base:e2e", FOLDER / "base.tar", str(context))
+        self.is_base_ready = True
 
     async def _build(self, recipe: str, name: str, archive: Path, *words: str) -> None:
         FOLDER.mkdir(parents=True, exist_ok=True)
