@@ -20,6 +20,7 @@ OF_OTHERS = (
     "gateway.networking.k8s.io",
     "gateway.envoyproxy.io",
     "cloud.google.com",
+    "traefik.io",
 )
 
 

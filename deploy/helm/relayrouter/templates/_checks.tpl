@@ -17,6 +17,8 @@
   "redis.sentinel_password_file" "redis.existingSentinelPasswordSecret"
   "redis.tls_ca_file" "redis.tls.existingSecret" "redis.tls_certificate_file" "redis.tls.clientCertificate"
   "redis.tls_key_file" "redis.tls.clientCertificate" "redis.tls_server_name" "redis.tls.serverName"
+  "tls.certificate_file" "tls.existingSecret" "tls.key_file" "tls.existingSecret"
+  "tls.admin" "tls.admin" "tls.minimum_version" "tls.minimumVersion"
   "routing.file" "routeTable"
   "cluster.kubernetes" "kubernetes.enabled" "cluster.pod_deletion_cost" "kubernetes.podDeletionCost"
   "cluster.service" "nothing: it is the chart's Service" "cluster.namespace" "nothing: it is the pod's"
@@ -65,6 +67,7 @@
 {{- fail "rbac.create would give rights to the namespace's account `default`: name yours in serviceAccount.name" -}}
 {{- end -}}
 {{- include "relayrouter.checkScaling" . -}}
+{{- include "relayrouter.checkTls" . -}}
 {{- if and .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled -}}
 {{- fail "metrics.podMonitor and metrics.serviceMonitor would scrape every pod twice: enable one" -}}
 {{- end -}}
@@ -76,6 +79,22 @@
 {{- end -}}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute.enabled needs httpRoute.parentRefs, for example [{name: my-gateway}]" -}}
+{{- end -}}
+{{- end }}
+
+{{- define "relayrouter.checkTls" -}}
+{{- if include "relayrouter.tls" . -}}
+{{- if and .Values.tls.caConfigMap (not .Values.tls.serverName) -}}
+{{- fail "tls.caConfigMap has no effect without tls.serverName: whoever checks a certificate looks for a name in it" -}}
+{{- end -}}
+{{- if and (not .Values.tls.serverName) .Values.httpRoute.enabled -}}
+{{- fail "tls.existingSecret makes the gateways speak TLS, and a BackendTLSPolicy for the httpRoute needs tls.serverName, a name in the certificate. Or end TLS at the Gateway alone: leave tls.existingSecret empty" -}}
+{{- end -}}
+{{- if and (not .Values.tls.serverName) .Values.ingress.enabled (eq .Values.ingress.preset "traefik") -}}
+{{- fail "tls.existingSecret makes the gateways speak TLS, and Traefik checks their certificate: set tls.serverName, a name in it. Or end TLS at Traefik alone: leave tls.existingSecret empty" -}}
+{{- end -}}
+{{- else if or .Values.tls.admin .Values.tls.serverName .Values.tls.caConfigMap -}}
+{{- fail "tls.admin, tls.serverName and tls.caConfigMap are about a certificate: name its Secret in tls.existingSecret" -}}
 {{- end -}}
 {{- end }}
 

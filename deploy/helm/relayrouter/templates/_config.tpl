@@ -62,7 +62,14 @@
 {{- if .Values.redis.tls.serverName -}}
 {{- $_ := set $redis "tls_server_name" .Values.redis.tls.serverName -}}
 {{- end -}}
+{{- $tls := dict -}}
+{{- if include "relayrouter.tls" . -}}
+{{- $tls = dict "certificate_file" "/etc/relayrouter/tls/tls.crt" "key_file" "/etc/relayrouter/tls/tls.key" "admin" .Values.tls.admin "minimum_version" .Values.tls.minimumVersion -}}
+{{- end -}}
 {{- $config := dict "server" $server "drain" $drain "auth" $auth "redis" $redis -}}
+{{- if $tls -}}
+{{- $_ := set $config "tls" $tls -}}
+{{- end -}}
 {{- if include "relayrouter.routeMap" . -}}
 {{- $_ := set $config "routing" (dict "file" "/etc/relayrouter/routes/routes.yaml") -}}
 {{- end -}}
