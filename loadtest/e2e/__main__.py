@@ -29,7 +29,7 @@ SMALL_STREAMS: Final = 60
 STEPS: Final[dict[str, tuple[str, ...]]] = {
     "1": ("install",),
     "2": ("rollout",),
-    "3": ("scaling",),
+    "3": ("scaling", "monitoring"),
     "4": ("faults",),
     "5": ("manifests",),
 }
