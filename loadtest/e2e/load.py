@@ -112,10 +112,10 @@ class Load:
         wanted = self.streams + self.idle
         while True:
             told = await self.readers.ask("live")
+            problems = (await self.writers.ask("written"))["problems"]
             if told["live"] >= wanted and (told["positions"] > 0 or not self.streams):
                 return
             if time.monotonic() > give_up:
-                problems = (await self.writers.ask("written"))["problems"]
                 raise CommandFailed(
                     f"{told['live']} of {wanted} readers are live after {seconds:g} s, all have read up to "
                     f"{told['positions']}; {len(problems)} producers failed {list(problems.values())[:2]}"
