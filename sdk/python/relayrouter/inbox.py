@@ -1,6 +1,7 @@
 """A consumer of the inbox: `async for item in inbox`, then `await item.ack()`. At least once, repeats dropped by id."""
 
 import asyncio
+import ssl
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -69,10 +70,12 @@ class Inbox:
         wait: float = 20.0,
         max_hold: float = 3600.0,
         timing: ProducerTiming | None = None,
+        tls: ssl.SSLContext | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`consumer`: its name; default: one of its own. `lease`: seconds without a sign of life after which an item is
         another one's. `max_items`: taken at once. `wait`: of one long poll. `max_hold`: a lease is renewed no longer.
+        `tls`: as in Publisher.
         """
         if lease <= 0 or max_items < 1 or wait < 0:
             raise ValueError("lease must be above 0 seconds, max_items at least 1, wait not negative")
@@ -82,7 +85,8 @@ class Inbox:
         self._wait = wait
         self._max_hold = max_hold
         self._clock = clock
-        self._gateways = Gateways(urls_of(url), token, timing or ProducerTiming(backoff_base=0.2, backoff_max=5.0))
+        timing = timing or ProducerTiming(backoff_base=0.2, backoff_max=5.0)
+        self._gateways = Gateways(urls_of(url), token, timing, tls=tls)
         self._tasks = Tasks(lambda _exc: None)
         self._taken: deque[InboxItem] = deque()
         self._held: dict[str, _Held] = {}

@@ -1,5 +1,6 @@
 """`connect`: the one way to a session."""
 
+import ssl
 from collections.abc import Sequence
 from typing import Literal
 
@@ -27,12 +28,14 @@ def connect(
     queue_items: int = 64,
     queue_bytes: int = 1024 * 1024,
     segments: Segments = "auto",
+    tls: ssl.SSLContext | None = None,
     timing: Timing | None = None,
 ) -> Session:
     """A session to be used as `async with`: it connects in the background and stays connected until it is closed.
 
     `url`: one gateway or several. `token`: a text, or a callback (async or not) that is called for every attempt.
     `caps`: media that you take, e.g. `("audio", "video/vp8")`; it comes as `media` events, on a WebSocket only.
+    `tls`: for a gateway whose certificate is of a private authority, `ssl.create_default_context(cafile=...)`.
     `client`: the id of this app instance; by default the stored one, else a random one. Times are in seconds.
     Raises ValueError for options that cannot be.
     """
@@ -56,6 +59,7 @@ def connect(
         queue_items=queue_items,
         queue_bytes=queue_bytes,
         segments=segments,
+        tls=tls,
         timing=timing or Timing(),
     )
     return Session(options)

@@ -1,6 +1,7 @@
 """What a session may be told. Frozen; the defaults suit a person in front of a screen. Times are seconds."""
 
 import re
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -65,6 +66,8 @@ class Options:
     buffer_bytes: int = 1024 * 1024
     """Received and not yet taken by the application; beyond it nothing more is read."""
     segments: Segments = "auto"
+    tls: ssl.SSLContext | None = None
+    """How the gateways' certificates are checked; None: by the system's authorities."""
     timing: Timing = field(default_factory=Timing)
 
     def __post_init__(self) -> None:

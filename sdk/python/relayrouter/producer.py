@@ -1,5 +1,6 @@
 """What an agent's backend writes into a session: runs, messages, asks; at any gateway, whatever dies meanwhile."""
 
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
@@ -61,16 +62,18 @@ class Publisher:
         name: str | None = None,
         owner: str | None = None,
         timing: ProducerTiming | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """`url`: one gateway or several. `token`: a text, or a callback (async or not), called for every attempt.
 
         `name`: of the producer of `push`; a later one of the same name fences an earlier one. Default: one of its own.
-        `owner`: the user who owns the session, when this makes it. Raises ValueError.
+        `owner`: the user who owns the session, when this makes it. `tls`: for a gateway with a certificate of a
+        private authority, `ssl.create_default_context(cafile=...)`. Raises ValueError.
         """
-        self._target = Target(urls_of(url), session, token, owner)
+        self._target = Target(urls_of(url), session, token, owner, tls)
         self._timing = timing or ProducerTiming()
-        self._gateways = Gateways(self._target.urls, token, self._timing)
-        self._pushing = Gateways(self._target.urls, token, self._timing)
+        self._gateways = Gateways(self._target.urls, token, self._timing, tls=tls)
+        self._pushing = Gateways(self._target.urls, token, self._timing, tls=tls)
         self._name = name
         self._pusher: Pusher | None = None
         self._tasks = Tasks(self._crashed)

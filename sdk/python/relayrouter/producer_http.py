@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import ssl
 import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -91,12 +92,14 @@ class Gateways:
         timing: ProducerTiming,
         rng: random.Random | None = None,
         on_trouble: Callable[[str], None] = lambda _cause: None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`on_trouble` hears of each request that is repeated."""
+        """`on_trouble` hears of each request that is repeated. `tls`: None for the system's authorities."""
         self.timing = timing
         self.on_trouble = on_trouble
         self._urls = urls
         self._turn = 0
+        self._tls = tls
         self._credentials = Credentials(token, timing.request_timeout)
         self._client: aiohttp.ClientSession | None = None
         self._failing_since: float | None = None
@@ -105,7 +108,7 @@ class Gateways:
 
     def open(self) -> None:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self.timing.connect_timeout)
-        self._client = aiohttp.ClientSession(timeout=timeout)
+        self._client = aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(ssl=self._tls or True))
 
     async def close(self) -> None:
         client, self._client = self._client, None

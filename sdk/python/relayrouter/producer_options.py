@@ -1,5 +1,6 @@
 """How a producer and a consumer of the inbox wait, and how much they hold. Frozen. Times are seconds."""
 
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -48,6 +49,8 @@ class Target:
     token: TokenSource | None = field(default=None, repr=False)
     owner: str | None = None
     """Becomes the session's owner when this producer makes the session."""
+    tls: ssl.SSLContext | None = None
+    """How the gateways' certificates are checked; None: by the system's authorities."""
 
     def __post_init__(self) -> None:
         if not self.session:

@@ -39,7 +39,7 @@ class RunWriter:
         self._timing = timing
         self._dialect = dialect
         self._lines = LineWriter()
-        self._gateways = Gateways(target.urls, target.token, timing)
+        self._gateways = Gateways(target.urls, target.token, timing, tls=target.tls)
         self._input = KeptInput(timing.input_bytes)
         options = {"dialect": dialect or "ndjson", **({"owner": target.owner} if target.owner else {}), **query}
         self._stream = RunStream(self._gateways, target.session, self.id, options, self._input)

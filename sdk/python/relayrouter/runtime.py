@@ -73,6 +73,7 @@ class Runtime:
         self._was_live = False
         self._ending: asyncio.Task[None] | None = None
         self._http_client = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=options.tls or True),
             timeout=aiohttp.ClientTimeout(total=None),
             cookie_jar=aiohttp.DummyCookieJar(),
             trace_configs=[refused_redirects()],

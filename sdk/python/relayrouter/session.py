@@ -176,7 +176,7 @@ class Session:
 
         More options, single messages and asks: Publisher, which needs no reading session.
         """
-        target = Target(self._options.urls, self._options.session, self._options.token)
+        target = Target(self._options.urls, self._options.session, self._options.token, tls=self._options.tls)
         return RunWriter(target, timing or ProducerTiming(), run, dialect, stream_query(segment=segment))
 
     # ---- how it is ---------------------------------------------------------------------------------------------
