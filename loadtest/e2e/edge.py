@@ -1,9 +1,6 @@
 """Envoy as a pod in front of a site, with the configuration that we publish: only the addresses are put in."""
 
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,11 +18,6 @@ _ENDPOINT: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
-    url: str
-
-
 def configuration(host: str, published: Path = PUBLISHED) -> str:
     """With one name in the place of the three endpoints: DNS has all ready pods under it. Raises ValueError."""
     text = published.read_text(encoding="utf-8")
@@ -37,9 +29,8 @@ def configuration(host: str, published: Path = PUBLISHED) -> str:
     return text.replace("address: gateway-0,", f"address: {host},")
 
 
-@asynccontextmanager
-async def edge(place: Place, site: Site) -> AsyncIterator[Edge]:
-    """Ready when entered; it goes with the site's namespace."""
+async def edge(place: Place, site: Site) -> str:
+    """Its URL, once it is ready; it goes with the site's namespace."""
     image = await place.images.envoy()
     host = f"{site.fullname}-headless.{site.namespace}.svc.cluster.local"
     await place.tool.apply(*manifests(site.namespace, image, configuration(host)))
@@ -47,7 +38,7 @@ async def edge(place: Place, site: Site) -> AsyncIterator[Edge]:
         "rollout", "status", f"deployment/{NAME}", "-n", site.namespace, f"--timeout={READY_SECONDS}s"
     )
     told = await place.tool.kubectl_json("get", "service", NAME, "-n", site.namespace)
-    yield Edge(f"http://{told['spec']['clusterIP']}")
+    return f"http://{told['spec']['clusterIP']}"
 
 
 def manifests(namespace: str, image: str, envoy: str) -> list[dict[str, Any]]:
@@ -81,4 +72,4 @@ def manifests(namespace: str, image: str, envoy: str) -> list[dict[str, Any]]:
     ]
 
 
-__all__ = ["Edge", "configuration", "edge", "manifests"]
+__all__ = ["configuration", "edge", "manifests"]

@@ -1,13 +1,16 @@
 """What every step is given: the cluster, its images, and how much load there is to be."""
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from loadtest.e2e.images import ENVOY, REDIS, Images
+from loadtest.e2e.inside import ProcessEnded
+from loadtest.e2e.report import Row
 from loadtest.e2e.site import Site, Values, site
-from loadtest.e2e.tool import Tool
+from loadtest.e2e.tool import CommandFailed, Tool
 
 FORCED: Final[Values] = {
     # No registry: this machine's Redis, whose volume is a folder that belongs to root.
@@ -42,4 +45,13 @@ class Place:
             yield made
 
 
-__all__ = ["ENVOY", "FORCED", "REDIS", "Place"]
+async def tried(step: str, doing: Awaitable[Row]) -> Row:
+    """Its row; a failed one where it breaks off, so that what was found before is kept."""
+    began = time.monotonic()
+    try:
+        return await doing
+    except (CommandFailed, ProcessEnded, TimeoutError, OSError) as exc:
+        return Row(step, seconds=time.monotonic() - began, note=f"{type(exc).__name__}: {exc}")
+
+
+__all__ = ["ENVOY", "FORCED", "REDIS", "Place", "tried"]

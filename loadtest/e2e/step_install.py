@@ -6,8 +6,8 @@ import sys
 from dataclasses import replace
 from typing import Final
 
-from loadtest.e2e.edge import Edge, edge
-from loadtest.e2e.place import Place
+from loadtest.e2e.edge import edge
+from loadtest.e2e.place import Place, tried
 from loadtest.e2e.report import Row
 from loadtest.e2e.site import Site
 from loadtest.e2e.tool import CommandFailed
@@ -17,14 +17,18 @@ STREAMS: Final = 60
 """Steps with faults have more; here it is that everything fits together."""
 FLOW_SECONDS: Final = 10.0
 HASHED_SESSIONS: Final = 40
+SERVICE: Final = "publish and tail through the Service"
+EDGE: Final = "publish and tail through Envoy, hashing on the session"
 UNCHANGED: Final = "unchanged"
 
 
 async def run(place: Place) -> list[Row]:
     async with place.site("install") as site:
-        rows = [await _install(place, site), await _service(place, site)]
-        async with edge(place, site) as front:
-            rows.append(await _edge(place, site, front))
+        rows = [
+            await _install(place, site),
+            await tried(SERVICE, _service(place, site)),
+            await tried(EDGE, _edge(place, site)),
+        ]
     return rows
 
 
@@ -40,13 +44,14 @@ async def _install(place: Place, site: Site) -> Row:
 
 
 async def _service(place: Place, site: Site) -> Row:
-    return await _through(place, site, await site.service_url(), "publish and tail through the Service")
+    return await _through(place, site, await site.service_url(), SERVICE)
 
 
-async def _edge(place: Place, site: Site, front: Edge) -> Row:
+async def _edge(place: Place, site: Site) -> Row:
     """Passed: and every session's connections met on one gateway, while the sessions are on all of them."""
-    row = await _through(place, site, front.url, "publish and tail through Envoy, hashing on the session")
-    words = ("--url", front.url, "--sessions", str(HASHED_SESSIONS))
+    url = await edge(place, site)
+    row = await _through(place, site, url, EDGE)
+    words = ("--url", url, "--sessions", str(HASHED_SESSIONS))
     environ = {"E2E_TOKEN": await site.token()}
     told = await place.tool.exec(sys.executable, "-m", "loadtest.e2e.greetings", *words, environ=environ)
     gateways: dict[str, list[str]] = json.loads(told)

@@ -1,12 +1,12 @@
 """Step 2: the previous release with live streams is upgraded to this one, and rolled back. Nobody may notice."""
 
-import time
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from loadtest.e2e.images import PRESENT, Release
-from loadtest.e2e.place import Place
+from loadtest.e2e.images import PRESENT
+from loadtest.e2e.place import Place, tried
 from loadtest.e2e.report import Row
-from loadtest.e2e.site import CHART, Site
+from loadtest.e2e.site import Site
 
 PODS: Final = 3
 CALM_SECONDS: Final = 5.0
@@ -21,25 +21,22 @@ async def run(place: Place) -> list[Row]:
     values: dict[str, Any] = {"replicas": PODS, **({"drain": SHORT_DRAIN} if place.is_small else {})}
     async with place.site("rollout") as site:
         await site.install({**values, "image": {"tag": previous.version}}, chart=previous.chart)
-        upgraded = await _rolled(place, site, f"helm upgrade, {previous.version} to this", PRESENT, values, None)
-        back = await _rolled(place, site, f"helm rollback to {previous.version}", previous.image, values, previous)
+        name = f"helm upgrade, {previous.version} to this"
+        upgraded = await tried(
+            name, _rolled(place, site, name, PRESENT, lambda: site.upgrade(values, seconds=ROLL_SECONDS))
+        )
+        name = f"helm rollback to {previous.version}"
+        back = await tried(name, _rolled(place, site, name, previous.image, lambda: site.rollback(1, ROLL_SECONDS)))
     return [upgraded, back]
 
 
-async def _rolled(
-    place: Place, site: Site, step: str, image: str, values: dict[str, Any], previous: Release | None
-) -> Row:
+async def _rolled(place: Place, site: Site, step: str, image: str, roll: Callable[[], Awaitable[float]]) -> Row:
     """Passed: calm, and all pods are others, of the image that was asked for."""
     before = {pod.name for pod in await site.pods()}
     async with site.load(place.streams, pace_per_second=RETURNS_PER_SECOND) as load:
         await load.settled()
         await load.flow(CALM_SECONDS)
-        began = time.monotonic()
-        if previous is None:
-            await site.upgrade(values, chart=CHART, seconds=ROLL_SECONDS)
-        else:
-            await site.rollback(1, seconds=ROLL_SECONDS)
-        seconds = time.monotonic() - began
+        seconds = await roll()
         await load.settled()
         await load.flow(CALM_SECONDS)
         account = await load.end()
