@@ -24,12 +24,11 @@ UNCHANGED: Final = "unchanged"
 
 async def run(place: Place) -> list[Row]:
     async with place.site("install") as site:
-        rows = [
+        return [
             await _install(place, site),
             await tried(SERVICE, _service(place, site)),
             await tried(EDGE, _edge(place, site)),
         ]
-    return rows
 
 
 async def _install(place: Place, site: Site) -> Row:
