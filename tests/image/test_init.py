@@ -1,5 +1,6 @@
 """Process 1 of the image, as a process of this machine."""
 
+import json
 import os
 import signal
 import subprocess
@@ -43,6 +44,27 @@ def test_signals_reach_the_program(sent: signal.Signals) -> None:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(sent)
         assert process.wait(DEADLINE_SECONDS) == 42
+
+
+def test_a_gateway_under_it_drains_on_sigterm(tmp_path: Path) -> None:
+    """Failure catalogue K04: process 1 gets the signal, the gateway says that it drains, and both end by themselves."""
+    serve = [sys.executable, "-m", "gateway", "serve", "--embedded", "--data-dir", str(tmp_path / "data"), "--json"]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("RR_")}
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(
+            [*INIT, *serve, "--port", "0", "--admin-port", "0"],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            cwd=ROOT,
+            env=environ | {"RR_DRAIN__SETTLE_SECONDS": "0"},
+        )
+    with process:
+        assert process.stdout is not None
+        assert "url" in json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_SECONDS) == 0
+    assert "drain_started" in (tmp_path / "log").read_text()
 
 
 def test_a_program_that_is_not_there() -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+from gateway import __version__
 from tools.image.sbom import bill_of_materials, pins
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +34,16 @@ def test_base_is_an_argument() -> None:
     """Both stages are from BASE, and its default names a version."""
     assert [told.split(" ")[0] for told in _instructions("FROM")] == ["${BASE}", "${BASE}"]
     assert re.fullmatch(r"BASE=\S+:\S*\d\S*", _instructions("ARG")[0])
+
+
+def test_labels_say_what_it_is() -> None:
+    """OCI's names; version and revision are those of the build."""
+    (labels,) = _instructions("LABEL")
+    told = dict(re.findall(r'org\.opencontainers\.image\.(\w+)="([^"]+)"', labels))
+    assert told.keys() == {"title", "description", "licenses", "version", "revision"}
+    assert (told["title"], told["licenses"]) == ("relayrouter", "Apache-2.0")
+    assert (told["version"], told["revision"]) == ("${VERSION}", "${REVISION}")
+    assert f"VERSION={__version__}" in _instructions("ARG")
 
 
 def test_what_the_image_leaves_out() -> None:

@@ -1,10 +1,11 @@
-"""`python -m tools.image build [NAME:TAG]`, `python -m tools.image sbom`: the container image and its list of parts."""
+"""`python -m tools.image build [NAME:TAG]`, `... try ARCHIVE`, `... sbom`: the image, what it promises, its parts."""
 
 import argparse
 import json
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from gateway import __version__
@@ -28,9 +29,15 @@ def main() -> int:
     build.add_argument("--version-label", default=__version__, help="what its label says")
     parts = commands.add_parser("sbom", help="CycloneDX, from requirements/image.txt")
     parts.add_argument("file", nargs="?", type=Path, default=ROOT / "build" / "sbom.json")
+    trial = commands.add_parser(
+        "try", help="size, start and end of an image in an archive (Linux, root); exit 1 when bad"
+    )
+    trial.add_argument("archive", type=Path, help="of `build --archive`, or of `docker save`")
     arguments = parser.parse_args()
     if arguments.command == "sbom":
         return _write_sbom(arguments.file)
+    if arguments.command == "try":
+        return _try(arguments.archive)
     revision = arguments.revision or _revision(arguments.source)
     labels = {"VERSION": arguments.version_label, "REVISION": revision}
     _build(arguments.engine, arguments.name, arguments.source.resolve(), labels, arguments.base)
@@ -44,6 +51,16 @@ def _write_sbom(file: Path) -> int:
     file.write_text(json.dumps(bill_of_materials(ROOT / REQUIREMENTS, __version__), indent=2) + "\n", encoding="utf-8")
     print(file)
     return 0
+
+
+def _try(archive: Path) -> int:
+    from tools.image.trial import try_image  # noqa: PLC0415  needs an embedded server; a build does not
+
+    trial = try_image(archive)
+    print(json.dumps(asdict(trial)))
+    for problem in trial.problems:
+        print(f"error: {problem}", file=sys.stderr)
+    return 1 if trial.problems else 0
 
 
 def _build(engine: str, name: str, source: Path, labels: dict[str, str], base: str | None) -> None:
