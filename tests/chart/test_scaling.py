@@ -35,6 +35,14 @@ def test_default_autoscaler_needs_no_adapter() -> None:
     assert [metric["type"] for metric in metrics] == ["ContainerResource"]
 
 
+def test_the_default_target_is_what_capacity_is_planned_with() -> None:
+    """docs/capacity.md: 60 % of the one core that a gateway can use; and never more than it can reach."""
+    rendered = render({"autoscaling": {"enabled": True}})
+    metric = rendered.one("HorizontalPodAutoscaler")["spec"]["metrics"][0]["containerResource"]
+    requested = int(rendered.gateway["resources"]["requests"]["cpu"].removesuffix("m"))
+    assert requested * metric["target"]["averageUtilization"] == 600 * 100
+
+
 def test_clients_and_runs_are_metrics_of_pods() -> None:
     """Where they are asked for, by the names that the gateway exports."""
     values = {"autoscaling": {"enabled": True, "targetConnections": 500, "targetOpenRuns": 20}}
