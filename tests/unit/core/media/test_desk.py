@@ -26,6 +26,15 @@ async def test_a_frame_goes_to_those_who_take_its_type() -> None:
         }
 
 
+async def test_who_takes_several_messages_in_a_frame_takes_no_media_for_that() -> None:
+    """No lane is kept for it either."""
+    async with stage() as it:
+        connection, _ = await MediaStage(it).connect("c1", "batch")
+
+        assert connection.capabilities.takes_batches
+        assert connection.media is None
+
+
 async def test_the_sender_does_not_hear_itself() -> None:
     """On none of its connections."""
     async with stage() as it:
