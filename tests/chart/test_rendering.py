@@ -7,8 +7,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from gateway import __version__
 from gateway.adapters.config import load_settings
-from tests.chart.conftest import HELMS, render
+from tests.chart.conftest import HELMS, Refused, render
 from tests.chart.value_sets import SETS
 from tools.chart.manifests import FOLDER, plain_manifests
 from tools.chart.values_file import CHART, read_values
@@ -79,6 +80,19 @@ def test_kubernetes_takes_every_object(values: dict, version: str) -> None:
         kubernetes_validate.validate(found, version, strict=True)
 
 
+def test_an_older_kubernetes_is_refused() -> None:
+    """It would take the objects, and leave out what it does not know."""
+    with pytest.raises(Refused, match="kubeVersion"):
+        render(kube="1.28")
+
+
+@pytest.mark.no_helm
+def test_chart_and_gateway_are_one_release() -> None:
+    """The image that is named by default is that of this version."""
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+
+
 def test_no_two_objects_have_one_name() -> None:
     """In no set of values two objects of one kind share a name."""
     for values in SETS.values():
@@ -98,7 +112,7 @@ def test_every_value_is_used() -> None:
     files = [*CHART.glob("templates/**/*.yaml"), *CHART.glob("templates/**/*.tpl"), *CHART.glob("templates/*.txt")]
     # What an image's partial is given whole, and what a variable names.
     text = "\n".join(path.read_text(encoding="utf-8") for path in files)
-    text = text.replace("$scaled.", ".Values.autoscaling.")
+    text = text.replace("$scaled.", ".Values.autoscaling.").replace("(.Values.tls | default dict).", ".Values.tls.")
     for given in (".Values.image", ".Values.valkey.image"):
         assert f'"image" {given} ' in text
         text += "".join(f" {given}.{key} " for key in ("registry", "repository", "tag", "digest"))

@@ -39,6 +39,25 @@ def rendered(chart: Path, values: dict[str, Any], folder: Path) -> Rendered:
     return Rendered(told.stdout)
 
 
+SECTIONS: dict[str, dict[str, Any]] = {
+    "tls": {"tls": {"existingSecret": "cert"}},
+    "envoy": {
+        "httpRoute": {"enabled": True, "parentRefs": [{"name": "public"}], "envoyGateway": {"enabled": True}},
+    },
+}
+"""With nothing but the switch: what else is new in them is absent."""
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_section_that_is_turned_on_means_the_same(chart: Path, tmp_path: Path, name: str) -> None:
+    values = SECTIONS[name]
+    reused, fresh = (
+        [found for found in one.objects if found["kind"] != "Secret"]  # made anew at each rendering
+        for one in (rendered(chart, values, tmp_path), render(values))
+    )
+    assert reused == fresh
+
+
 @pytest.mark.parametrize("name", SETS)
 def test_values_of_the_previous_release_render(chart: Path, tmp_path: Path, name: str) -> None:
     """Also where some of a new section are given: the others of it have no default then."""

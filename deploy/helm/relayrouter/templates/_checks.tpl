@@ -84,16 +84,16 @@
 
 {{- define "relayrouter.checkTls" -}}
 {{- if include "relayrouter.tls" . -}}
-{{- if and .Values.tls.caConfigMap (not .Values.tls.serverName) -}}
+{{- if and (.Values.tls | default dict).caConfigMap (not (.Values.tls | default dict).serverName) -}}
 {{- fail "tls.caConfigMap has no effect without tls.serverName: whoever checks a certificate looks for a name in it" -}}
 {{- end -}}
-{{- if and (not .Values.tls.serverName) .Values.httpRoute.enabled -}}
+{{- if and (not (.Values.tls | default dict).serverName) .Values.httpRoute.enabled -}}
 {{- fail "tls.existingSecret makes the gateways speak TLS, and a BackendTLSPolicy for the httpRoute needs tls.serverName, a name in the certificate. Or end TLS at the Gateway alone: leave tls.existingSecret empty" -}}
 {{- end -}}
-{{- if and (not .Values.tls.serverName) .Values.ingress.enabled (eq .Values.ingress.preset "traefik") -}}
+{{- if and (not (.Values.tls | default dict).serverName) .Values.ingress.enabled (eq .Values.ingress.preset "traefik") -}}
 {{- fail "tls.existingSecret makes the gateways speak TLS, and Traefik checks their certificate: set tls.serverName, a name in it. Or end TLS at Traefik alone: leave tls.existingSecret empty" -}}
 {{- end -}}
-{{- else if or .Values.tls.admin .Values.tls.serverName .Values.tls.caConfigMap -}}
+{{- else if or (.Values.tls | default dict).admin (.Values.tls | default dict).serverName (.Values.tls | default dict).caConfigMap -}}
 {{- fail "tls.admin, tls.serverName and tls.caConfigMap are about a certificate: name its Secret in tls.existingSecret" -}}
 {{- end -}}
 {{- end }}

@@ -64,7 +64,7 @@
 {{- end -}}
 {{- $tls := dict -}}
 {{- if include "relayrouter.tls" . -}}
-{{- $tls = dict "certificate_file" "/etc/relayrouter/tls/tls.crt" "key_file" "/etc/relayrouter/tls/tls.key" "admin" .Values.tls.admin "minimum_version" .Values.tls.minimumVersion -}}
+{{- $tls = dict "certificate_file" "/etc/relayrouter/tls/tls.crt" "key_file" "/etc/relayrouter/tls/tls.key" "admin" ((.Values.tls | default dict).admin | default false) "minimum_version" ((.Values.tls | default dict).minimumVersion | default "1.2") -}}
 {{- end -}}
 {{- $config := dict "server" $server "drain" $drain "auth" $auth "redis" $redis -}}
 {{- if $tls -}}

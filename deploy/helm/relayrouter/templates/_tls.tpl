@@ -1,10 +1,11 @@
-{{/* TLS on the gateway's own listeners. Yes and no are "true" and "". */}}
+{{/* TLS on the gateway's own listeners. Yes and no are "true" and "". `| default dict`: `helm upgrade --reuse-values` from a
+release that had no `tls` brings none. */}}
 {{- define "relayrouter.tls" -}}
-{{- if .Values.tls.existingSecret }}true{{ end -}}
+{{- if (.Values.tls | default dict).existingSecret }}true{{ end -}}
 {{- end }}
 
 {{- define "relayrouter.adminTls" -}}
-{{- if and .Values.tls.existingSecret .Values.tls.admin }}true{{ end -}}
+{{- if and (.Values.tls | default dict).existingSecret (.Values.tls | default dict).admin }}true{{ end -}}
 {{- end }}
 
 {{- define "relayrouter.adminScheme" -}}
@@ -16,9 +17,9 @@
 {{- if include "relayrouter.adminTls" . -}}
 scheme: https
 tlsConfig:
-  {{- if .Values.tls.serverName }}
-  serverName: {{ .Values.tls.serverName | quote }}
-  {{- with .Values.tls.caConfigMap }}
+  {{- if (.Values.tls | default dict).serverName }}
+  serverName: {{ (.Values.tls | default dict).serverName | quote }}
+  {{- with (.Values.tls | default dict).caConfigMap }}
   ca: {configMap: {name: {{ . }}, key: ca.crt}}
   {{- end }}
   {{- else }}
