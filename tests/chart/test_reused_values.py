@@ -1,4 +1,4 @@
-"""`helm upgrade --reuse-values` from the previous release: its defaults stand in the place of ours, new ones are absent."""
+"""`helm upgrade --reuse-values` from the previous release: its defaults stand in the place of ours, new ones are away."""
 
 import json
 import shutil
