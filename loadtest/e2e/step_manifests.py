@@ -10,13 +10,14 @@ from typing import Any, Final
 import yaml
 
 from loadtest.e2e.images import FOLDER, PRESENT
-from loadtest.e2e.place import FORCED, REDIS, Place
+from loadtest.e2e.place import FORCED, REDIS, Place, tried
 from loadtest.e2e.report import Row
 from loadtest.e2e.site import CHART, READY_SECONDS, Site, merged, site
 from loadtest.e2e.tool import ROOT
 from loadtest.e2e.tool import run as run_program
 
 MANIFESTS: Final = ROOT / "deploy" / "k8s"
+PLAIN: Final = "plain manifests, rollout restart"
 NAME: Final = "relayrouter"
 """Namespace and names in the manifests."""
 KEPT: Final = {
@@ -33,7 +34,7 @@ APPLY_SECONDS: Final = 60.0
 
 
 async def run(place: Place) -> list[Row]:
-    return [await _manifests(place), *await _kept_values(place)]
+    return [await tried(PLAIN, _manifests(place)), *await _kept_values(place)]
 
 
 # ---- the manifests ---------------------------------------------------------------------------------------------
@@ -66,9 +67,7 @@ async def _manifests(place: Place) -> Row:
         f"applied again: {'; '.join(changed) or 'all unchanged'}",
         f"rollout restart took {seconds:.0f} s" if is_rolled else "a pod was not replaced",
     ]
-    return account.row(
-        "plain manifests, rollout restart", "; ".join(notes), is_passed=account.is_calm and is_rolled and not changed
-    )
+    return account.row(PLAIN, "; ".join(notes), is_passed=account.is_calm and is_rolled and not changed)
 
 
 async def _overlay(folder: Path) -> Path:
@@ -120,11 +119,12 @@ async def _kept_values(place: Place) -> list[Row]:
         before = await _state(made)
         to_this = ["--set", f"image.tag={PRESENT.rpartition(':')[2]}"]
         for flag, more in (("--reuse-values", to_this), ("--reset-then-reuse-values", ["--set", "podLabels.round=2"])):
-            rows.append(await _upgraded(place, made, flag, more, before))
+            step = f"helm upgrade {flag}"
+            rows.append(await tried(step, _upgraded(place, made, step, [flag, *more], before)))
     return rows
 
 
-async def _upgraded(place: Place, made: Site, flag: str, more: list[str], before: Mapping[str, Any]) -> Row:
+async def _upgraded(place: Place, made: Site, step: str, options: list[str], before: Mapping[str, Any]) -> Row:
     """Passed: calm, all pods are new ones, and secrets and settings are those of the beginning."""
     pods = {pod.name for pod in await made.pods()}
     async with made.load(place.streams) as load:
@@ -132,7 +132,7 @@ async def _upgraded(place: Place, made: Site, flag: str, more: list[str], before
         await load.flow(CALM_SECONDS)
         began = time.monotonic()
         words = ["upgrade", made.release, str(CHART), "-n", made.namespace, "--wait", "--timeout", f"{ROLL_SECONDS:g}s"]
-        await made.tool.helm(*words, flag, *more, seconds=ROLL_SECONDS + 30)
+        await made.tool.helm(*words, *options, seconds=ROLL_SECONDS + 30)
         await made.rolled(ROLL_SECONDS)
         seconds = time.monotonic() - began
         await load.settled()
@@ -144,9 +144,7 @@ async def _upgraded(place: Place, made: Site, flag: str, more: list[str], before
         f"{len(now)} pods replaced in {seconds:.0f} s" if is_rolled else "not all pods were replaced",
         f"changed: {', '.join(differing)}" if differing else "password, dev key and settings are the same",
     ]
-    return account.row(
-        f"helm upgrade {flag}", "; ".join(notes), is_passed=account.is_calm and is_rolled and not differing
-    )
+    return account.row(step, "; ".join(notes), is_passed=account.is_calm and is_rolled and not differing)
 
 
 async def _state(made: Site) -> dict[str, Any]:

@@ -10,13 +10,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
-from loadtest.e2e.inside import ProcessEnded
-from loadtest.e2e.place import Place
+from loadtest.e2e.place import Place, tried
 from loadtest.e2e.pods_seen import Look, is_even, removals
 from loadtest.e2e.report import Row
 from loadtest.e2e.site import Site
 from loadtest.e2e.sums import together
-from loadtest.e2e.tool import CommandFailed
 from loadtest.e2e.watching import Watching
 
 FEWEST: Final = 2
@@ -34,6 +32,8 @@ TOLD: Final = (
     "cluster.deletion_cost_seconds 2 (60), rebalance.patience_seconds 5 (30) and rest_seconds 20 (600)"
 )
 """What a user would set, and the defaults."""
+BY_CLIENTS: Final = f"autoscaler by clients, {FEWEST} to {MOST} to {FEWEST} pods"
+BY_CPU: Final = f"autoscaler by CPU, {FEWEST} to {MOST} to {FEWEST} pods"
 CPU_PERCENT: Final = 50
 """Of the 100m that are requested here: 320 messages a second of a gateway; at rest it takes some 15 %."""
 
@@ -56,9 +56,9 @@ async def run(place: Place) -> list[Row]:
     crowd = Wave(idle=4 * streams)
     async with place.site("scaling") as site:
         await site.install(values(targetConnections=round((streams + crowd.idle) / (MOST - 0.4))))
-        by_clients = await _tried(site, streams, "clients", crowd, is_spread=True)
+        by_clients = await tried(BY_CLIENTS, _scaled(site, streams, BY_CLIENTS, crowd, is_spread=True))
         await site.upgrade(values(targetCPUPercent=CPU_PERCENT))
-        by_cpu = await _tried(site, streams, "CPU", BUSY, is_spread=False)
+        by_cpu = await tried(BY_CPU, _scaled(site, streams, BY_CPU, BUSY, is_spread=False))
     return [by_clients, by_cpu]
 
 
@@ -76,16 +76,6 @@ def values(**targets: Any) -> dict[str, Any]:
         },
         "config": SETTINGS,
     }
-
-
-async def _tried(site: Site, streams: int, by: str, wave: Wave, *, is_spread: bool) -> Row:
-    """One that breaks off hides nothing of the other."""
-    step = f"autoscaler by {by}, {FEWEST} to {MOST} to {FEWEST} pods"
-    began = time.monotonic()
-    try:
-        return await _scaled(site, streams, step, wave, is_spread=is_spread)
-    except (CommandFailed, ProcessEnded) as exc:
-        return Row(step, seconds=time.monotonic() - began, note=f"{type(exc).__name__}: {exc}")
 
 
 async def _scaled(site: Site, streams: int, step: str, wave: Wave, *, is_spread: bool) -> Row:

@@ -1,4 +1,4 @@
-"""`helm upgrade --reuse-values` from the previous release: its defaults stand in the place of ours, new ones are away."""
+"""`helm upgrade --reuse-values` from the previous release: its defaults stand in the place of ours; new ones lack."""
 
 import json
 import shutil
