@@ -97,6 +97,14 @@ def test_envelopes_share_a_frame_up_to_its_limit(max_bytes: int, frames: list[An
     assert [json.loads(text) for text in decode_texts(encoded)] == frames
 
 
+@pytest.mark.parametrize(("spare_bytes", "frames"), [(-1, list("abcd")), (0, [["a", "b"], ["c", "d"]])])
+def test_the_limit_is_the_same_for_the_frames_that_follow(spare_bytes: int, frames: list[Any]) -> None:
+    """To the byte."""
+    encoded = encode_batches([b'"a"', b'"b"', b'"c"', b'"d"'], len('["a","b"]') + spare_bytes)
+
+    assert [json.loads(text) for text in decode_texts(encoded)] == frames
+
+
 def test_no_envelopes_are_no_frame() -> None:
     """Nothing is written that says nothing."""
     assert encode_batches([], 100) == b""
