@@ -42,10 +42,12 @@ async def test_runs_that_take_turns_are_one_frame_for_a_client_that_takes_severa
 async def test_who_does_not_say_so_never_gets_several_messages_in_one() -> None:
     async with stage() as it:
         coalescer, _, link = await slowed(it)
+        writes = link.writes
         take_turns(it, 100)
         await turn(coalescer)
 
         assert link.texts == len(link.frames) == 101
+        assert link.writes - writes == 1  # what an event stream's four a second are
 
 
 async def test_neighbours_are_merged_within_a_frame_of_several_too() -> None:
