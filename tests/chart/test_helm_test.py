@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.certificates import Authority
+from loadtest.certificates import Authority
 from tools.chart.values_file import CHART
 
 PROGRAM = CHART / "files" / "helm_test.py"

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 from relayrouter import Publisher
 
+from loadtest.certificates import DAY, Authority, now, pem_of
 from loadtest.processes import Gateway
 from loadtest.stage import Stage
-from tests.certificates import DAY, Authority, now, pem_of
 from tests.integration.tls.tls_stage import Secured, metric_is, until, websocket
 from tests.integration.websocket.raw import raw_frame
 

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from loadtest.certificates import Authority, Made, SecretVolume
 from loadtest.processes import Gateway, Server
 from loadtest.stage import Stage
-from tests.certificates import Authority, Made, SecretVolume
 from tests.integration.websocket.raw import raw_frame
 
 PATIENCE_SECONDS = 30

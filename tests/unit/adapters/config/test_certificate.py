@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.adapters.config.certificate import MAX_BYTES, BadPair, judge, read_pair
-from tests.certificates import DAY, Authority, Made, now, pem_of
+from loadtest.certificates import DAY, Authority, Made, now, pem_of
 
 AUTHORITY = Authority()
 ONE, OTHER = AUTHORITY.sign(), AUTHORITY.sign()

@@ -9,7 +9,7 @@ from gateway.adapters.config.certificate_watch import CertificateWatch
 from gateway.domain.operator_error import OperatorError
 from gateway.ports.certificates import Pair, PairRefused
 from gateway.settings.tls import TlsSettings
-from tests.certificates import Authority, SecretVolume
+from loadtest.certificates import Authority, SecretVolume
 
 AUTHORITY = Authority()
 ONE, TWO = AUTHORITY.sign(), AUTHORITY.sign()

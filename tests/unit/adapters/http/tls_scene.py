@@ -10,7 +10,7 @@ from gateway.adapters.http.tls_handshakes import Handshakes
 from gateway.adapters.http.tls_transport import TlsConnection
 from gateway.domain.measures import Measures
 from gateway.settings.tls import TlsSettings
-from tests.certificates import Authority, Made
+from loadtest.certificates import Authority, Made
 
 AUTHORITY = Authority()
 MADE = AUTHORITY.sign()

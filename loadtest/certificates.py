@@ -1,4 +1,4 @@
-"""Certificates and keys as a test needs them, made on the spot: an authority, and what it signs."""
+"""Certificates and keys as a test or a measurement needs them, made on the spot: an authority, and what it signs."""
 
 import ipaddress
 from dataclasses import dataclass
