@@ -17,8 +17,7 @@ from loadtest.e2e.inside import serve
 TALKS: Final = 3
 WORDS: Final = 30
 PAUSE_SECONDS: Final = 0.02
-AWAY_SECONDS: Final = 0.5
-BACK_SECONDS: Final = 3.0
+AWAY_SECONDS: Final = 1.0
 
 
 class Variety:
@@ -42,11 +41,11 @@ async def _talk(url: str, token: str, name: str) -> None:
         session.on("message", lambda _: None)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_answer(agent, session))
-            tasks.create_task(_come_and_go(session))
+            tasks.create_task(_come_and_go(url, token, name))
 
 
 async def _answer(agent: Publisher, session: Session) -> None:
-    """A run after the other; every second one is interrupted by its reader, who is there or comes back for it."""
+    """A run after the other; every second one is interrupted by its reader, who has seen it by then."""
     number = 0
     while True:
         number += 1
@@ -56,18 +55,21 @@ async def _answer(agent: Publisher, session: Session) -> None:
                 for word in range(WORDS):
                     await run.write(f"word {word} ")
                     await asyncio.sleep(PAUSE_SECONDS)
-                    if number % 2 and word == WORDS // 2:
+                    if number % 2 and word >= WORDS // 2 and session.text(name):
                         await session.interrupt(name)
         except Interrupted:
             await session.send({"text": f"enough of {number}"})
 
 
-async def _come_and_go(session: Session) -> None:
+async def _come_and_go(url: str, token: str, name: str) -> None:
+    """A second reader, who goes on where it was when it went."""
+    cursor = None
     while True:
-        await asyncio.sleep(BACK_SECONDS)
-        session.set_online(False)
+        async with connect(url, session=name, token=token, client="now-and-then", cursor=cursor) as session:
+            async for _ in session:
+                break
+            cursor = session.cursor
         await asyncio.sleep(AWAY_SECONDS)
-        session.set_online(True)
 
 
 async def _consume(inbox: Inbox) -> None:
