@@ -178,6 +178,15 @@ def test_envoy_gateway_hashes_on_the_session(hash_on: str, header: str, has_lua:
     assert [header.lower() in source for source in lua] == [True] * has_lua
 
 
+def test_where_few_may_come_the_test_may() -> None:
+    """`helm test` reads and writes through the public port, whoever else is let in."""
+    rendered = render(SETS["limited"])
+    public = rendered.one("NetworkPolicy", "relay-relayrouter")["spec"]["ingress"][0]["from"]
+    labels = rendered.one("Pod")["metadata"]["labels"]
+    assert public[0] == SETS["limited"]["networkPolicy"]["publicFrom"][0]
+    assert [_selects(peer["podSelector"]["matchLabels"], labels) for peer in public[1:]] == [True]
+
+
 @pytest.mark.parametrize(
     ("url", "ports"),
     [

@@ -48,6 +48,7 @@ OTHER: dict[str, Any] = {
     "auth.keys": [{"kid": "a", "algorithm": "HS256", "existingSecret": "s", "key": "k"}],
     "redis.url": URL,
     "ingress.preset": "haproxy",
+    "global.imagePullSecrets": ["theirs", {"name": "ours"}],
     "extraManifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "more"}}],
 }
 NO_EFFECT_ALONE = {"auth.generateDevKey": "nobody could come in", "valkey.enabled": "no Redis"}

@@ -13,6 +13,15 @@ from tools.chart.values_file import Row
 Schema = dict[str, Any]
 
 _STRINGS: Schema = {"type": "array", "items": {"type": "string", "minLength": 1}}
+_NAMES: Schema = {
+    "type": "array",
+    "items": {
+        "anyOf": [
+            _STRINGS["items"],
+            {"type": "object", "required": ["name"], "properties": {"name": _STRINGS["items"]}},
+        ]
+    },
+}
 _OBJECTS: Schema = {"type": "array", "items": {"type": "object"}}
 _ANNOTATIONS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 _OPEN: Schema = {"type": "object"}
@@ -40,7 +49,7 @@ _KEYS: Schema = {
 _AT_LEAST_ONE: Schema = {"type": "integer", "minimum": 1}
 
 SPECIAL: Mapping[str, Schema] = {
-    "global.imagePullSecrets": _STRINGS,
+    "global.imagePullSecrets": _NAMES,
     "imagePullSecrets": _STRINGS,
     "commonLabels": _ANNOTATIONS,
     "image.pullPolicy": _PULL,

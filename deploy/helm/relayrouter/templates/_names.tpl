@@ -52,7 +52,7 @@ app.kubernetes.io/component: gateway
 {{- with concat .Values.global.imagePullSecrets .Values.imagePullSecrets | uniq }}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ if kindIs "map" . }}{{ .name }}{{ else }}{{ . }}{{ end }}
   {{- end }}
 {{- end }}
 {{- end }}
