@@ -7,12 +7,14 @@ has the ones about this machine, and the order.
 import errno
 import resource
 import socket
+import time
 from collections.abc import Callable, Iterator
 
 from gateway.app.doctor_admission import check_admission
 from gateway.app.doctor_redis import check_redis
 from gateway.app.findings import Finding, fail, ok, warn
-from gateway.settings import ServerSettings, Settings
+from gateway.domain.certificates import Validity
+from gateway.settings import ServerSettings, Settings, TlsSettings
 
 _SPARE_DESCRIPTORS = 256
 """Redis links, listeners, logs, and connects that are about to be refused."""
@@ -25,6 +27,7 @@ def examine(settings: Settings) -> list[Finding]:
         check_descriptors(settings.server),
         *check_ports(settings.server),
         *check_admission(settings),
+        check_tls(settings.tls, time.time()),
         check_auth(settings),
     ]
 
@@ -78,6 +81,22 @@ def _what_to_do(exc: OSError, name: str) -> str:
         return f"ports below 1024 need a privilege; set server.{name} to a higher number"
     host = "host" if name == "port" else "admin_host"
     return f"set server.{host} to an address of this machine"
+
+
+def check_tls(settings: TlsSettings, now_seconds: float) -> Finding:
+    if settings.certificate_file is None or settings.key_file is None:
+        return ok("tls", "off: the listeners speak plain HTTP")
+    # It loads `cryptography`, which is not needed without TLS.
+    from gateway.adapters.config.certificate import BadPair, read_pair  # noqa: PLC0415
+
+    try:
+        found = read_pair(settings.certificate_file, settings.key_file, settings.minimum_version).certificate
+    except BadPair as exc:
+        return fail("tls", str(exc), "a gateway does not start with it: correct tls.certificate_file and tls.key_file")
+    validity = found.validity(now_seconds)
+    if validity is not Validity.VALID:
+        return warn("tls", f"{found.subject}: {validity.value}", "clients refuse it: put a valid pair there")
+    return ok("tls", f"{found.subject}, {(found.not_after_seconds - now_seconds) / 86_400:.0f} days left")
 
 
 def check_auth(settings: Settings) -> Finding:

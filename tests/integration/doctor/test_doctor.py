@@ -10,10 +10,11 @@ import pytest
 import redis
 
 from gateway.adapters.embedded import EmbeddedServer
-from gateway.app.doctor import check_auth, check_descriptors, check_ports, examine
+from gateway.app.doctor import check_auth, check_descriptors, check_ports, check_tls, examine
 from gateway.app.doctor_redis import _incarnation, _version, check_redis
 from gateway.app.findings import Finding, Level
-from gateway.settings import RedisSettings, ServerSettings, Settings
+from gateway.settings import RedisSettings, ServerSettings, Settings, TlsSettings
+from loadtest.certificates import DAY, Authority, now
 
 
 @pytest.fixture(scope="module")
@@ -215,3 +216,24 @@ def test_key_file_that_is_missing_fails(tmp_path: Path) -> None:
     finding = check_auth(Settings.model_validate({"auth": {"keys": keys}}))
 
     assert finding.level is Level.FAIL
+
+
+@pytest.mark.parametrize(
+    ("days", "level", "seen"),
+    [(30.2, Level.OK, "localhost, 127.0.0.1, 30 days left"), (-1, Level.WARN, "localhost, 127.0.0.1: expired")],
+)
+def test_a_certificate_is_told_with_its_days(tmp_path: Path, days: float, level: Level, seen: str) -> None:
+    files = tmp_path / "tls.crt", tmp_path / "tls.key"
+    Authority().sign(since=now() - 9 * DAY, until=now() + days * DAY).write(*files)
+
+    finding = check_tls(TlsSettings(certificate_file=files[0], key_file=files[1]), now().timestamp())
+
+    assert (level, seen) == (finding.level, finding.seen)
+
+
+def test_a_certificate_that_cannot_serve_fails(tmp_path: Path) -> None:
+    files = tmp_path / "tls.crt", tmp_path / "tls.key"
+
+    finding = check_tls(TlsSettings(certificate_file=files[0], key_file=files[1]), 0)
+
+    assert (Level.FAIL, True) == (finding.level, "cannot be read" in finding.seen)
