@@ -13,6 +13,8 @@ from loadtest.e2e.tool import CommandFailed
 DRAIN_SECONDS: Final = 240.0
 FEWEST_READY: Final = PODS - 1
 """The chart's budget: one may be down."""
+AWAY_SECONDS: Final = 5.0
+"""For one whose place in the drain came before it had another socket (1012)."""
 REFUSED: Final = "violate the pod's disruption budget"
 
 
@@ -80,6 +82,7 @@ DRAIN: Final = Fault(
     "two nodes drained, one after the other",
     f"never fewer than {FEWEST_READY} ready, evictions wait for it, readers move without a break",
     _drain_two,
+    away_seconds=AWAY_SECONDS,
 )
 
 __all__ = ["DRAIN", "Readiness"]
