@@ -54,6 +54,7 @@ class Account:
         closes = ", ".join(f"{count} closed with {code}" for code, count in sorted(self.closes.items()))
         parts = [f"{self.streams} streams", closes, f"at most {self.most_admitted} came back in a second"]
         parts += [f"{name}: {count}" for name, count in sorted(self.wrong.items()) if count]
+        parts += [f"{name}: {count}" for name, count in sorted(self.counts.items()) if name.startswith("refused_")]
         return "; ".join(part for part in [*parts, *self.problems[:3]] if part)
 
     def row(self, step: str, note: str = "", *, is_passed: bool | None = None) -> Row:
