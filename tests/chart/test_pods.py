@@ -8,6 +8,12 @@ from tests.chart.conftest import render, tree
 from tests.chart.value_sets import BROUGHT, SETS
 
 
+VOLUMES = {"configMap", "emptyDir", "projected", "secret"}
+"""All that the profile allows and this chart uses."""
+OF_THE_USER = {"side"}
+"""Containers that a set of values brings along."""
+
+
 def _template(values: dict[str, Any]) -> Any:
     return render(values).one("Deployment")["spec"]["template"]
 
@@ -59,23 +65,25 @@ def test_own_annotations_stand_beside_the_checksum() -> None:
     assert annotations["checksum/config"]
 
 
-@pytest.mark.parametrize("values", [SETS["defaults"], SETS["scaled"]], ids=["defaults", "scaled"])
-def test_every_pod_fits_the_restricted_profile(values: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", SETS.keys())
+def test_every_pod_fits_the_restricted_profile(name: str) -> None:
     """Numeric non-root user, read-only root, no capability, seccomp default: gateways, Valkey, the test's pod."""
-    rendered = render(values)
+    rendered = render(SETS[name])
     pods = [found["spec"]["template"]["spec"] for kind in ("Deployment", "StatefulSet") for found in rendered.all(kind)]
-    pods.append(rendered.one("Pod")["spec"])
-    assert len(pods) == 3
+    pods += [found["spec"] for found in rendered.all("Pod")]
+    assert pods
     for pod in pods:
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"]["runAsUser"] > 0
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-        assert {volume["name"] for volume in pod.get("volumes", ()) if "hostPath" in volume} == set()
-        for container in pod["containers"]:
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
+        assert VOLUMES >= {kind for volume in pod.get("volumes", ()) for kind in volume.keys() - {"name"}}
+        for container in (found for found in pod["containers"] if found["name"] not in OF_THE_USER):
             context = container["securityContext"]
             assert (context["readOnlyRootFilesystem"], context["allowPrivilegeEscalation"]) == (True, False)
             assert context["capabilities"] == {"drop": ["ALL"]}
             assert container["resources"]["requests"]
+            assert not any("hostPort" in port for port in container.get("ports", ()))
 
 
 def test_rights_are_the_least() -> None:
