@@ -7,7 +7,6 @@ import pytest
 from tests.chart.conftest import render, tree
 from tests.chart.value_sets import BROUGHT, SETS
 
-
 VOLUMES = {"configMap", "emptyDir", "projected", "secret"}
 """All that the profile allows and this chart uses."""
 OF_THE_USER = {"side"}
