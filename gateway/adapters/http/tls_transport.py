@@ -121,9 +121,7 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
         if not data or self._lower.is_closing():
             return
         try:
-            written = self._tls.write(data)
-            while written < len(data):  # OpenSSL takes one record at a time
-                written += self._tls.write(memoryview(data)[written:])
+            self._tls.write(data)  # all of it: the ssl module has OpenSSL write nothing in part
         except ssl.SSLError:
             self._lower.abort()
             return

@@ -98,6 +98,10 @@ def test_a_read_pair_serves_what_is_in_the_files(files: tuple[Path, Path]) -> No
     assert (ONE.serial, ssl.TLSVersion.TLSv1_2) == (pair.certificate.serial, pair.context.minimum_version)
 
 
+def test_a_client_cannot_have_the_handshake_done_again_and_again(files: tuple[Path, Path]) -> None:
+    assert read_pair(*files, "1.2").context.options & ssl.OP_NO_RENEGOTIATION
+
+
 def test_1_3_can_be_asked_for(files: tuple[Path, Path]) -> None:
     assert ssl.TLSVersion.TLSv1_3 == read_pair(*files, "1.3").context.minimum_version
 

@@ -88,6 +88,26 @@ def test_a_pair_that_is_written_one_file_a_look_is_never_read_between(
     assert TWO.serial == serial_of(watch.look())
 
 
+def test_a_pair_that_changes_while_it_is_read_is_read_again(
+    watch: CertificateWatch, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a certificate could be told with the context of another."""
+    three, read = AUTHORITY.sign(), watch._read
+
+    def read_while_it_changes() -> Pair:
+        found = read()
+        three.write(*files)
+        return found
+
+    TWO.write(*files)
+    watch.look()
+    with monkeypatch.context() as during:
+        during.setattr(watch, "_read", read_while_it_changes)
+        told = watch.look()
+
+    assert [None, None, three.serial] == [told, *(serial_of(watch.look()) for _ in range(2))]
+
+
 def test_half_a_new_pair_is_refused_once_and_taken_when_it_is_whole(
     watch: CertificateWatch, files: tuple[Path, Path]
 ) -> None:

@@ -125,6 +125,15 @@ async def test_after_the_end_nothing_is_written() -> None:
     assert b"" == it.taken()
 
 
+async def test_a_word_after_the_goodbye_does_not_cut_off_what_is_unsent() -> None:
+    it, _ = await connected()
+    it.tls.write(b"last words")
+    it.tls.close()
+    it.tls.write(b"too late")
+
+    assert not it.below.was_aborted
+
+
 async def test_what_is_no_tls_ends_the_connection() -> None:
     it, _ = await connected()
     await it.sends(b"\x17\x03\x03\x00\x20" + b"?" * 32)
