@@ -26,6 +26,8 @@ RULES_SECONDS: Final = 60.0
 VALUES: Final[dict[str, Any]] = {"config": {"quotas": {"tenants": {"default": {}}}}}
 """A tenant that is named has figures of its own."""
 MAY_LACK: Final = {
+    "connects: Age of the certificate": "TLS is off",
+    "connects: Certificate ends in": "TLS is off",
     "redis: Time of a round": "append.min_replicas is off, as there is one Redis",
 }
 """Panels, and why they may have no data here."""

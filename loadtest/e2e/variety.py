@@ -14,10 +14,12 @@ from relayrouter import Inbox, Interrupted, Publisher, Session, connect
 
 from loadtest.e2e.inside import serve
 
-TALKS: Final = 3
+TALKS: Final = 8
+"""So that each of a few pods has some readers, wherever the Service sends them."""
 WORDS: Final = 30
-PAUSE_SECONDS: Final = 0.02
-AWAY_SECONDS: Final = 1.0
+PAUSE_SECONDS: Final = 0.05
+AWAY_SECONDS: Final = 10.0
+"""Oftener than `limits.takeovers_per_minute` it would be kept waiting."""
 
 
 class Variety:
