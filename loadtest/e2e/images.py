@@ -22,6 +22,7 @@ REDIS: Final = "rr/redis:7"
 ENVOY: Final = "rr/envoy:e2e"
 RECORD: Final = ROOT / "deploy" / "previous_release.json"
 FOLDER: Final = ROOT / "build" / "e2e"
+KEPT_ARCHIVES: Final = 3
 BUILD_SECONDS: Final = 600.0
 _PARTS: Final = ("gateway", "deploy/image", "requirements/image.txt")
 """What an image of a gateway is made of."""
@@ -108,6 +109,7 @@ class Images:
             ]  # fmt: skip
             await _or_cannot(command)
             draft.rename(archive)
+            forget_oldest(FOLDER, KEPT_ARCHIVES)
         await self.tool.load_image(name, archive)
         return name
 
@@ -130,6 +132,13 @@ class Images:
         draft = archive.with_suffix(".new")
         await _or_cannot([str(self.tool.program), recipe, name, str(draft), *words])
         draft.rename(archive)
+
+
+def forget_oldest(folder: Path, kept: int) -> None:
+    """Each image of a gateway is 400 MB."""
+    archives = sorted(folder.glob("gateway-*.tar"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
+    for archive in archives[kept:]:
+        archive.unlink()
 
 
 async def _or_cannot(command: list[str]) -> None:
@@ -185,4 +194,4 @@ def fingerprint(root: Path, parts: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-__all__ = ["BASE", "ENVOY", "PRESENT", "REDIS", "Images", "Release", "fingerprint"]
+__all__ = ["BASE", "ENVOY", "PRESENT", "REDIS", "Images", "Release", "fingerprint", "forget_oldest"]

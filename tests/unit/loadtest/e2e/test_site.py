@@ -1,12 +1,14 @@
 """Reading what Kubernetes tells, merging values, and the edge's configuration. No cluster is needed."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from loadtest.e2e.edge import configuration
-from loadtest.e2e.images import Release, fingerprint
+from loadtest.e2e.images import Release, fingerprint, forget_oldest
 from loadtest.e2e.site import Pod, merged
 
 
@@ -79,3 +81,14 @@ def test_fingerprint_sees_every_change(change: str, tmp_path: Any) -> None:
         (part / "a.py").rename(part / "b.py")
 
     assert before != fingerprint(tmp_path, ["part"])
+
+
+def test_oldest_archives_are_forgotten(tmp_path: Path) -> None:
+    """The newest stay, and what is no gateway's."""
+    for age, name in enumerate(["gateway-c.tar", "gateway-b.tar", "gateway-a.tar", "redis.tar"]):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (1_000 - age, 1_000 - age))
+
+    forget_oldest(tmp_path, 2)
+
+    assert {"gateway-c.tar", "gateway-b.tar", "redis.tar"} == {file.name for file in tmp_path.iterdir()}
