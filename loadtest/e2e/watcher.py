@@ -7,6 +7,7 @@ Token with scope admin: E2E_TOKEN. Question: `admissions`: gateway -> its answer
 import argparse
 import asyncio
 import os
+import signal
 from asyncio.subprocess import DEVNULL, PIPE
 from contextlib import suppress
 from typing import Any, Final
@@ -52,8 +53,8 @@ class Watcher:
                 while line := await process.stdout.readline():
                     self._learn(line.decode().split())
             finally:
-                with suppress(ProcessLookupError):
-                    process.kill()
+                with suppress(ProcessLookupError):  # Process.kill looks first, and takes its end from asyncio
+                    os.kill(process.pid, signal.SIGKILL)
                 await process.wait()
             await asyncio.sleep(LOOK_SECONDS)
 
