@@ -52,7 +52,7 @@ def main() -> int:
     found = Found()
     reason = ""
     try:
-        asyncio.run(_within(arguments.within, _run(arguments, steps.split(","), streams, found)))
+        asyncio.run(within(arguments.within, _run(arguments, steps.split(","), streams, found)))
     except CannotRun as exc:
         reason = str(exc)
     if found.rows:
@@ -67,7 +67,7 @@ def main() -> int:
     return exit_code(found.rows)
 
 
-async def _within(seconds: float, running: Coroutine[Any, Any, None]) -> None:
+async def within(seconds: float, running: Coroutine[Any, Any, None]) -> None:
     """SIGTERM ends it as well; the cluster goes down in either case. Raises CannotRun."""
     task = asyncio.create_task(running)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
@@ -124,14 +124,14 @@ async def _steps(tool: Tool, arguments: argparse.Namespace, modules: list[str], 
     )  # fmt: skip
     for name in modules:
         _say(f"step {name}")
-        rows = await _step(place, name)
+        rows = await step(place, name)
         for row in rows:
             verdict = "passed" if row.is_passed else "FAILED" if row.is_tried else "not tried"
             _say(f"{verdict}: {row.step}: {row.note}")
         found.rows += rows
 
 
-async def _step(place: Place, name: str) -> list[Row]:
+async def step(place: Place, name: str) -> list[Row]:
     """A step that breaks off is one failed row; the others are tried all the same."""
     began = time.monotonic()
     try:
