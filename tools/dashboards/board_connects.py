@@ -153,10 +153,11 @@ CONNECTS = Board(
                 Panel(
                     "Certificate ends in",
                     "s",
-                    "Of the one in force; a step up is a renewal. All gateways show the same. Nothing: no TLS.",
+                    "Of the one in force; a step up is a renewal. All gateways show the same. 0: no TLS.",
                     (
                         Query(
-                            f"max by (pod) (relayrouter_certificate_not_after_seconds{{{SCOPE}}} > 0) - time()",
+                            f"max by (pod) ((relayrouter_certificate_not_after_seconds{{{SCOPE}}} - time())"
+                            f" * (relayrouter_certificate_not_after_seconds{{{SCOPE}}} > bool 0))",
                             "{{pod}}",
                         ),
                     ),
@@ -164,10 +165,11 @@ CONNECTS = Board(
                 Panel(
                     "Age of the certificate",
                     "s",
-                    "Since it is valid.",
+                    "Since it is valid. 0: no TLS.",
                     (
                         Query(
-                            f"time() - max by (pod) (relayrouter_certificate_not_before_seconds{{{SCOPE}}} > 0)",
+                            f"max by (pod) ((time() - relayrouter_certificate_not_before_seconds{{{SCOPE}}})"
+                            f" * (relayrouter_certificate_not_before_seconds{{{SCOPE}}} > bool 0))",
                             "{{pod}}",
                         ),
                     ),
