@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import unquote
 
-from gateway.adapters.webhook import HttpPoster
+from gateway.adapters.webhook import HttpPoster, signing_secrets
 from gateway.app.redis_side import RedisSide
 from gateway.core.asks import Asks
 from gateway.core.attempts import Attempts
@@ -68,7 +68,7 @@ class AgentSide:
             quotas=quotas,
         )
         self.desk = InboxDesk(inbox, self.attempts, measures, gateway, settings.inbox, clock)
-        self._poster = HttpPoster(WALL_CLOCK)
+        self._poster = HttpPoster(WALL_CLOCK, signing_secrets(settings.webhooks.receivers))
         self._webhooks = Webhooks(
             self.desk, self._poster, self.peers, owner, measures, gateway, settings.webhooks, rng, table_for
         )

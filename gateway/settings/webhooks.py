@@ -1,5 +1,6 @@
 """Webhooks: receivers to which the gateways bring inbox items. Targets come from here and from nowhere else."""
 
+from pathlib import Path
 from typing import Literal, Self, get_args
 from urllib.parse import urlsplit
 
@@ -13,6 +14,12 @@ MIN_SECRET_BYTES = 32
 ItemKindName = Literal["input", "answer", "interrupt", "cancel", "viewers", "abandoned", "expired", "post_processing"]
 
 
+def check_webhook_secret(name: str, secret: str) -> None:
+    """ValueError unless it is long enough; its text has nothing of it."""
+    if len(secret.encode()) < MIN_SECRET_BYTES:
+        raise ValueError(f"webhook {name!r}: secret needs at least {MIN_SECRET_BYTES} bytes (`openssl rand -hex 32`)")
+
+
 class Receiver(Topic):
     """One webhook."""
 
@@ -20,8 +27,10 @@ class Receiver(Topic):
     """Names it in logs and dead letters."""
     url: str
     """`https://...`; `http://` only together with allow_private, inside your own network."""
-    secret: SecretStr
+    secret: SecretStr | None = None
     """Signs each request; at least 32 bytes."""
+    secret_file: Path | None = None
+    """Instead of the text: a file that holds it, read at the start."""
     tenants: tuple[str, ...] = ("default",)
     """Whose items it gets."""
     kinds: tuple[ItemKindName, ...] = get_args(ItemKindName)
@@ -45,10 +54,10 @@ class Receiver(Topic):
             raise ValueError(
                 f"webhook {self.name!r}: http:// needs allow_private: outside of your own network use https://"
             )
-        if len(self.secret.get_secret_value().encode()) < MIN_SECRET_BYTES:
-            raise ValueError(
-                f"webhook {self.name!r}: secret needs at least {MIN_SECRET_BYTES} bytes (`openssl rand -hex 32`)"
-            )
+        if (self.secret is None) == (self.secret_file is None):
+            raise ValueError(f"webhook {self.name!r}: needs exactly one of secret and secret_file")
+        if self.secret is not None:
+            check_webhook_secret(self.name, self.secret.get_secret_value())
         if not self.tenants or not self.kinds:
             raise ValueError(f"webhook {self.name!r}: tenants and kinds must not be empty")
         return self
@@ -75,4 +84,4 @@ class WebhookSettings(Topic):
         return self
 
 
-__all__ = ["Receiver", "WebhookSettings"]
+__all__ = ["Receiver", "WebhookSettings", "check_webhook_secret"]

@@ -104,6 +104,8 @@ def test_no_secret_is_in_a_config_map() -> None:
     rendered = render(SETS["sentinel"])
     files = {rendered.config["redis"]["password_file"], rendered.config["redis"]["sentinel_password_file"]}
     files |= {key["file"] for key in rendered.config["auth"]["keys"]}
+    files |= {receiver["secret_file"] for receiver in rendered.config["webhooks"]["receivers"]}
+    assert rendered.config["webhooks"]["parallel"] == 4
     files |= {rendered.config["redis"][name] for name in ("tls_ca_file", "tls_certificate_file", "tls_key_file")}
     volume = next(volume for volume in rendered.pod["volumes"] if volume["name"] == "secrets")
     mount = next(mount for mount in rendered.gateway["volumeMounts"] if mount["name"] == "secrets")

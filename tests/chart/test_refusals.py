@@ -6,6 +6,7 @@ import pytest
 
 from tests.chart.conftest import Refused, render, tree
 
+WEBHOOK = {"name": "a", "url": "https://a", "existingSecret": "s", "key": "k"}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"replicaCount": 3}, "additional properties 'replicaCount' not allowed"),
     ({"replicas": "two"}, "at '/replicas': got string, want integer"),
@@ -15,6 +16,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (tree("auth.keys", [{"kid": "a"}]), "missing properties 'algorithm', 'existingSecret', 'key'"),
     (tree("config.server.port", 1), "config.server.port is set by the chart; use the value service.port"),
     (tree("config.redis.sentinel_password", "s3cret"), "use the value redis.existingSentinelPasswordSecret"),
+    (tree("config.webhooks.receivers", []), "use the value webhooks"),
+    (tree("webhooks", [{"name": "a", "url": "https://a"}]), "missing properties 'existingSecret', 'key'"),
+    (tree("webhooks", [{**WEBHOOK, "secret": "s3cret"}]), "additional properties 'secret' not allowed"),
+    (tree("webhooks", [{**WEBHOOK, "attempts": 0}]), "at '/webhooks/0/attempts': minimum"),
     (tree("config.cluster.kubernetes", True), "use the value kubernetes.enabled"),
     (tree("terminationGracePeriodSeconds", 44), "too short: a drain takes up to 45 s"),
     (tree("redis.url", "http://redis"), "at '/redis/url'"),

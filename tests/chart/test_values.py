@@ -46,6 +46,7 @@ OTHER: dict[str, Any] = {
     "config": {"retention": {"ttl_seconds": 900}},
     "terminationGracePeriodSeconds": 300,
     "auth.keys": [{"kid": "a", "algorithm": "HS256", "existingSecret": "s", "key": "k"}],
+    "webhooks": [{"name": "a", "url": "https://a", "existingSecret": "s", "key": "k"}],
     "redis.url": URL,
     "ingress.preset": "haproxy",
     "global.imagePullSecrets": ["theirs", {"name": "ours"}],

@@ -22,7 +22,17 @@ SETS: dict[str, dict[str, Any]] = {
                 {"kid": "new", "algorithm": "ES256", "existingSecret": "relay-keys", "key": "new.pem"},
             ]
         },
+        "webhooks": [
+            {
+                "name": "agent",
+                "url": "https://agent.example.com/items",
+                "existingSecret": "relay-hooks",
+                "key": "agent",
+                "kinds": ["input"],
+            }
+        ],
         "config": {
+            "webhooks": {"parallel": 4},
             "append": {"min_replicas": 1},
             "quotas": {"connections": 1000},
             "limits": {"message_bytes": "32 KiB"},

@@ -46,6 +46,19 @@ _KEYS: Schema = {
         },
     },
 }
+_WEBHOOKS: Schema = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["name", "url", "existingSecret", "key"],
+        "properties": {
+            "existingSecret": {"type": "string", "minLength": 1},
+            "key": {"type": "string", "minLength": 1},
+        },
+    },
+}
+"""The rest is a receiver's own; added by `schema_of`."""
 _AT_LEAST_ONE: Schema = {"type": "integer", "minimum": 1}
 
 SPECIAL: Mapping[str, Schema] = {
@@ -61,6 +74,7 @@ SPECIAL: Mapping[str, Schema] = {
     "extraEnvFrom": _OBJECTS,
     "auth.mode": {"enum": ["jwt", "none"]},
     "auth.keys": _KEYS,
+    "webhooks": _WEBHOOKS,
     "tls.minimumVersion": {"enum": ["1.2", "1.3"]},
     "redis.url": {"type": "string", "pattern": r"^(rediss?(\+(sentinel|cluster))?://.+)?$"},
     "valkey.image.pullPolicy": _PULL,
@@ -153,6 +167,11 @@ def schema_of(rows: Iterable[Row]) -> Schema:
     root["properties"]["global"]["additionalProperties"] = True
     root["properties"]["enabled"] = {"type": "boolean", "description": "For parent charts; has no effect here."}
     config, definitions = _settings()
+    receiver = {
+        name: inner for name, inner in definitions["Receiver"]["properties"].items() if not name.startswith("secret")
+    }
+    given = root["properties"]["webhooks"]["items"]
+    root["properties"]["webhooks"]["items"] = given | {"properties": receiver | given["properties"]}
     root["properties"]["config"] = config | {"description": root["properties"]["config"]["description"]}
     return {"$schema": "http://json-schema.org/draft-07/schema#", "title": "relayrouter", **root, "$defs": definitions}
 

@@ -6,7 +6,7 @@ between leads nowhere else (DNS rebinding).
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import aiohttp
@@ -25,8 +25,10 @@ CONNECTIONS: Final = 64
 class HttpPoster:
     """One per gateway; makes its connections when the first item is there. `close` once."""
 
-    def __init__(self, wall_clock: Callable[[], float]) -> None:
+    def __init__(self, wall_clock: Callable[[], float], secrets: Mapping[str, bytes]) -> None:
+        """`secrets`: of each receiver that is ever posted to, by its name."""
         self._wall_clock = wall_clock
+        self._secrets = secrets
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
         """By whether private addresses are allowed: connections are not shared between the two."""
 
@@ -34,13 +36,12 @@ class HttpPoster:
         self, receiver: Receiver, body: bytes, *, item_id: str, attempt: int, traceparent: str | None
     ) -> Posted:
         timestamp = int(self._wall_clock())
-        secret = receiver.secret.get_secret_value().encode()
         headers = {
             "Content-Type": "application/json",
             ID: _as_header(item_id),
             ATTEMPT: str(attempt),
             TIMESTAMP: str(timestamp),
-            SIGNATURE: signature(secret, timestamp, body),
+            SIGNATURE: signature(self._secrets[receiver.name], timestamp, body),
         }
         if traceparent is not None:
             headers["traceparent"] = traceparent

@@ -19,6 +19,8 @@ GOOD: dict[str, Any] = {"name": "hook", "url": "https://agents.example/hook", "s
         ({"url": "https://user:word@agents.example/"}, "no user, password or fragment"),
         ({"url": "https://agents.example/#part"}, "no user, password or fragment"),
         ({"secret": "s" * 31}, "at least 32 bytes"),
+        ({"secret": None}, "exactly one of secret and secret_file"),
+        ({"secret_file": "/etc/hook"}, "exactly one of secret and secret_file"),
         ({"tenants": ()}, "must not be empty"),
         ({"kinds": ()}, "must not be empty"),
         ({"kinds": ("inputs",)}, "input"),

@@ -19,6 +19,7 @@
   "redis.tls_key_file" "redis.tls.clientCertificate" "redis.tls_server_name" "redis.tls.serverName"
   "tls.certificate_file" "tls.existingSecret" "tls.key_file" "tls.existingSecret"
   "tls.admin" "tls.admin" "tls.minimum_version" "tls.minimumVersion"
+  "webhooks.receivers" "webhooks"
   "routing.file" "routeTable"
   "cluster.kubernetes" "kubernetes.enabled" "cluster.pod_deletion_cost" "kubernetes.podDeletionCost"
   "cluster.service" "nothing: it is the chart's Service" "cluster.namespace" "nothing: it is the pod's"

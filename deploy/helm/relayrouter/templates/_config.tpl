@@ -73,6 +73,14 @@
 {{- if include "relayrouter.routeMap" . -}}
 {{- $_ := set $config "routing" (dict "file" "/etc/relayrouter/routes/routes.yaml") -}}
 {{- end -}}
+{{- $receivers := list -}}
+{{- range $index, $receiver := .Values.webhooks -}}
+{{- $file := dict "secret_file" (printf "%s/webhooks/%d" $secrets $index) -}}
+{{- $receivers = append $receivers (merge $file (omit $receiver "existingSecret" "key")) -}}
+{{- end -}}
+{{- if $receivers -}}
+{{- $_ := set $config "webhooks" (dict "receivers" $receivers) -}}
+{{- end -}}
 {{- mergeOverwrite $config (deepCopy .Values.config) | toYaml -}}
 {{- end }}
 

@@ -51,4 +51,9 @@
     name: {{ $key.existingSecret }}
     items: [{key: {{ $key.key | quote }}, path: keys/{{ $index }}}]
 {{- end }}
+{{- range $index, $receiver := .Values.webhooks }}
+- secret:
+    name: {{ $receiver.existingSecret }}
+    items: [{key: {{ $receiver.key | quote }}, path: webhooks/{{ $index }}}]
+{{- end }}
 {{- end }}

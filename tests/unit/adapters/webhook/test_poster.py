@@ -52,7 +52,7 @@ async def site() -> AsyncIterator[Site]:
 
 @pytest.fixture
 async def poster() -> AsyncIterator[HttpPoster]:
-    it = HttpPoster(time.time)
+    it = HttpPoster(time.time, {"hook": SECRET.encode()})
     yield it
     await it.close()
 
