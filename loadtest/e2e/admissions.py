@@ -15,6 +15,8 @@ class Budget:
 class Admissions:
     """Fed with answers of `/admin/admission`, which tell the last seconds each time: the same second comes again."""
 
+    since: float = 0.0
+    """Unix time; what was over before it is not counted: gateways tell of a minute and more."""
     budgets: dict[str, Budget] = field(default_factory=dict)
     _first_at: dict[str, float] = field(default_factory=dict)
     _seconds: dict[str, dict[int, int]] = field(default_factory=dict)
@@ -28,7 +30,8 @@ class Admissions:
             first_at = self._first_at.setdefault(gateway, row["at"])
             # A gateway counts by its own clock's seconds, and says when they were: some ms more or less each time.
             second = round(first_at) + round(row["at"] - first_at)
-            self._seconds.setdefault(gateway, {})[second] = row["resume"]
+            if row["at"] + 1 >= self.since:
+                self._seconds.setdefault(gateway, {})[second] = row["resume"]
 
     @property
     def most(self) -> int:

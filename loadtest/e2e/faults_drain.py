@@ -50,7 +50,7 @@ async def _drain_two(scene: Scene) -> None:
                 refusals += await _drain(scene, node)
             finally:
                 await site.tool.kubectl("uncordon", node)
-            scene.seen.append(f"{leaving} pods left {node} in {time.monotonic() - began:.0f} s")
+            scene.seen.append(f"{node} ({leaving} gateways) was empty after {time.monotonic() - began:.0f} s")
             await whole(site)
     finally:
         watching.cancel()

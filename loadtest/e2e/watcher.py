@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import os
 import signal
+import time
 from asyncio.subprocess import DEVNULL, PIPE
 from contextlib import suppress
 from typing import Any, Final
@@ -26,7 +27,7 @@ _ROW: Final = '{.metadata.name} {.status.podIP} {.status.containerStatuses[0].re
 
 class Watcher:
     def __init__(self, namespace: str, selector: str, token: str) -> None:
-        self.admissions = Admissions()
+        self.admissions = Admissions(since=time.time())
         self._words = ("get", "pods", "-n", namespace, "-l", selector, "--watch", "-o", f"jsonpath={_ROW}")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._asking: dict[str, asyncio.Task[None]] = {}

@@ -59,3 +59,12 @@ def test_gateway_without_a_limit_is_never_over() -> None:
     admissions.note("a", told((100.0, 1_000), per_second=None, burst=None))
 
     assert 0 == admissions.over_budget()
+
+
+def test_seconds_before_the_load_are_not_its_own() -> None:
+    """Gateways tell what was long before; the second in which it began counts."""
+    admissions = Admissions(since=101.5)
+
+    admissions.note("a", told((100.499, 8), (100.5, 3), (101.9, 4)))
+
+    assert [3, 4] == list(admissions.by_second().values())
