@@ -12,7 +12,11 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final, cast
 
+import structlog
+
 from gateway.adapters.http.tls_handshakes import Handshakes
+
+log = structlog.get_logger()
 
 READ_BYTES: Final = 64 * 1024
 _PLAIN_HTTP_TEXT: Final = b"This port speaks TLS: use https:// or wss://.\n"
@@ -65,6 +69,7 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
             self._lower.resume_reading()
             return
         except ssl.SSLError as exc:
+            log.debug("tls_handshake_failed", reason=exc.reason)
             self._flush()  # the alert that says why
             if exc.reason == "HTTP_REQUEST":
                 self._lower.write(_PLAIN_HTTP_ANSWER)
