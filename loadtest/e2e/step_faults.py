@@ -34,7 +34,7 @@ async def run(place: Place, faults: tuple[Fault, ...] = FAULTS) -> list[Row]:
         # A name of its own, which its pods carry: drains go by it, and other releases may be on the cluster.
         site.release, site.fullname = NAME, f"{NAME}-relayrouter"
         await site.install(VALUES)
-        return [await tried(site, max(20, place.streams // 2), fault) for fault in faults]
+        return [await tried(site, place.streams, fault) for fault in faults]
 
 
 __all__ = ["FAULTS", "run"]
