@@ -35,7 +35,7 @@ TOLD: Final = (
 BY_CLIENTS: Final = f"autoscaler by clients, {FEWEST} to {MOST} to {FEWEST} pods"
 BY_CPU: Final = f"autoscaler by CPU, {FEWEST} to {MOST} to {FEWEST} pods"
 CPU_PERCENT: Final = 60
-"""Of the 100m that are requested here: 300 messages a second of a gateway; with 30 to 40 quiet streams it takes 30 %."""
+"""Of the 100m that are requested here: 300 messages a second of a gateway; 30 to 40 quiet streams take 30 %."""
 
 
 @dataclass(frozen=True, slots=True)
