@@ -1,11 +1,14 @@
 """TLS on the gateways' own listeners: where the files come from, and who has to know of it."""
 
+import subprocess
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.chart.conftest import Refused, render
+from tests.chart.conftest import HELMS, Refused, render
 from tests.chart.value_sets import SETS
+from tools.chart.values_file import CHART
 
 ON: dict[str, Any] = {"tls": {"existingSecret": "relay-cert"}}
 WITH_ADMIN: dict[str, Any] = {"tls": {"existingSecret": "relay-cert", "admin": True}}
@@ -97,6 +100,26 @@ def test_a_gateway_api_checks_the_name(ca: str, trusted: dict[str, Any]) -> None
 
     assert {"hostname": "relay.example.com", **trusted} == policy["validation"]
     assert [{"group": "", "kind": "Service", "name": "relay-relayrouter"}] == policy["targetRefs"]
+
+
+@pytest.mark.parametrize(
+    ("known", "version"),
+    [
+        ((), "v1"),
+        (("v1alpha3",), "v1alpha3"),
+        (("v1alpha3", "v1"), "v1"),
+    ],
+)
+def test_a_policy_has_the_version_that_the_cluster_knows(known: tuple[str, ...], version: str) -> None:
+    """Gateway API 1.4 has v1, those before have v1alpha3."""
+    command = [HELMS[min(HELMS)], "template", "relay", CHART, "--set", "tls.existingSecret=a,tls.serverName=b"]
+    command += ["--set", "httpRoute.enabled=true,httpRoute.parentRefs[0].name=public"]
+    for one in known:
+        command += ["--api-versions", f"gateway.networking.k8s.io/{one}/BackendTLSPolicy"]
+    text = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True).stdout
+    policy = next(found for found in yaml.safe_load_all(text) if found and found["kind"] == "BackendTLSPolicy")
+
+    assert f"gateway.networking.k8s.io/{version}" == policy["apiVersion"]
 
 
 @pytest.mark.parametrize(("values", "health"), [(ON, "HTTP"), (WITH_ADMIN, "HTTPS")])
