@@ -79,8 +79,9 @@ def decode_frames(raw: str | bytes) -> Iterator[Frame]:
     """
     value = _json(raw)
     envelopes = value if isinstance(value, list) else [value]
+    size_bytes = _size_bytes(raw) // max(1, len(envelopes))
     for envelope in envelopes:
-        yield read_frame(envelope, _size_bytes(raw) // len(envelopes))
+        yield read_frame(envelope, size_bytes)
 
 
 def _json(raw: str | bytes) -> Any:

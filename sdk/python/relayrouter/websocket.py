@@ -71,6 +71,8 @@ class WebSocketChannel(Channel):
         ws = self._ws
         while ws is not None and self._ended is None:
             for frame in self._frames:
+                # One of several may be handed out long after it came: what is next waits for us, it is not silent.
+                self.liveness.heard(self._about.clock())
                 if frame.is_control and frame.kind == "pong":
                     self._take_pong(frame)
                 return frame
