@@ -1,7 +1,7 @@
 """The TLS handshakes of one listener: bounded in number and time, and one step of one of them a turn of the loop.
 
-A step costs a signature, a fifth of a millisecond and more: after a crowd's hellos the text of those who are connected still
-goes out between two of them. Must never log what strangers send.
+A step costs a signature, a fifth of a millisecond and more: after a crowd's hellos the text of those who are connected
+still goes out between two of them. Must never log what strangers send.
 """
 
 import asyncio
