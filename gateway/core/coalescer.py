@@ -89,6 +89,8 @@ class Coalescer:
             for _, seq, frame in merge(entries, connection.shared.limits.merged_frame_bytes):
                 messages.append(connection.shared.decorate(session, seq, frame))
                 connection.sent_seq = seq
+            if connection.is_ending:
+                return  # a hook failed
             self._measures.bytes_delivered += connection.write_messages(messages)
             self._measures.messages_delivered += len(messages)
             self._measures.coalesced_messages += len(entries) - len(messages)

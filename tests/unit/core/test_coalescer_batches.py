@@ -4,8 +4,10 @@ import pytest
 
 from gateway.core.coalescer import Coalescer
 from gateway.core.connection import Connection
+from gateway.core.local_session import LocalSession
 from gateway.domain.sessions.states import State
 from gateway.domain.wire.capabilities import TEXT_ONLY
+from gateway.domain.wire.close_codes import CloseCode
 from tests.unit.core.fake_link import FakeLink
 from tests.unit.core.stage import Stage, stage
 from tests.unit.core.test_coalescer import slowed, turn
@@ -111,3 +113,25 @@ async def test_what_its_log_is_read_for_comes_in_one_frame_too_and_a_gap_in_none
         assert link.seqs() == list(range(1, 42))
         assert link.texts == 2
         assert connection.state is State.LIVE
+
+
+async def test_a_hook_that_fails_in_a_turn_closes_connections_and_never_the_gateway() -> None:
+    """Also where the client takes less than it is sent: what is closing cannot fall behind."""
+
+    class Failing:
+        def decorate(self, session: LocalSession, seq: int, frame: bytes) -> bytes:
+            for connection in list(session.connections):
+                connection.begin_close(CloseCode.SERVER_FAULT, "hook")
+            return frame
+
+    async with stage() as it:
+        coalescer, connection, link = await batched(it)
+        take_turns(it, 10)
+        link.stall()
+        link.write(b"\x81\x00" * it.hub.shared.limits.unsent_bytes)
+        it.hub.shared.tagger = Failing()
+        await turn(coalescer)
+
+        assert (connection.state, link.closed) == (State.DRAINING, (CloseCode.SERVER_FAULT, "hook"))
+        assert link.seqs() == []
+        assert it.measures.messages_delivered == 0
