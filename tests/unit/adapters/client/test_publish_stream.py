@@ -103,7 +103,7 @@ async def test_a_drain_moves_the_producer() -> None:
     async with serving_runs(store, 2) as gateways:
         publishing = asyncio.ensure_future(publish(gateways, words(60)))
         await until(lambda: gateways[0].runs.open)
-        await gateways[0].runs.drain(2)
+        await gateways[0].runs.drain(2, 0)
         result = await publishing
 
     assert (said(60), 1) == (store.texts()[0], result.attaches)
