@@ -96,21 +96,31 @@ class DemoTab(ABC):
 
     async def ended(self, run: str) -> str:
         """Wait until its end is on the screen; the reason."""
-        article = f"root.querySelector('article[data-run=\"{run}\"]')"
-        await self.until(f"{article}?.dataset.reason")
-        return str(await self.value(f"{article}.dataset.reason"))
+        return (await self._at_its_end(run))["reason"]
 
     async def shows_the_source_of(self, run: str) -> None:
         """To its end, character by character; the page's own verdicts agree."""
-        reason = await self.ended(run)
-        source, shown = (await self.site.source(run))["text"], await self.text(run)
-        said = await self.value(f"({{...root.querySelector('article[data-run=\"{run}\"]').dataset}})")
-        assert reason == "complete", said
+        said = await self._at_its_end(run)
+        source, shown = (await self.site.source(run))["text"], said.pop("text")
+        assert said["reason"] == "complete", said
         assert shown == source, (
             f"{len(shown)} of {len(source)} characters, equal up to {_equal_up_to(shown, source)}: {said}"
         )
         assert (said["equal"], said["digest"]) == ("true", "true"), said
         assert self.errors == []
+
+    async def _at_its_end(self, run: str) -> dict[str, str]:
+        """Its verdicts and its `text`, in one look: the page shows the last few runs only."""
+        article = f"root.querySelector('article[data-run=\"{run}\"]')"
+        verdicts = "({...it.dataset, text: it.querySelector('.delta').textContent})"
+        look = f"((it) => it?.dataset.reason && {verdicts})({article})"
+        try:
+            async with asyncio.timeout(WITHIN_SECONDS):
+                while not (found := await self.value(look)):
+                    await asyncio.sleep(POLL_SECONDS)
+        except TimeoutError:
+            raise AssertionError(f"the end of {run} was not shown; {await self.value(DESCRIPTION)}") from None
+        return dict(found)
 
     # ---- what happened to its connection -----------------------------------------------------------------------
 
