@@ -40,6 +40,11 @@ class SlowLink:
         assert self._server is not None
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
+    def cut(self) -> None:
+        """All connections are reset, and what is on its way is lost, in the middle of a frame."""
+        for task in self._tasks:
+            task.cancel()
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
