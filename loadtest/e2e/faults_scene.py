@@ -1,12 +1,10 @@
 """What a fault is given, and what its row says: live streams on a site of four gateways while something breaks."""
 
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from loadtest.e2e.account import POLITE_CLOSES, Account
-from loadtest.e2e.inside import ProcessEnded
 from loadtest.e2e.load import Load
 from loadtest.e2e.report import Row
 from loadtest.e2e.site import Pod, Site
@@ -68,21 +66,17 @@ class Fault:
     """Longest that a reader may be without a socket, from the last byte on the old one to the new one's welcome."""
 
 
-async def tried(site: Site, streams: int, fault: Fault) -> Row:
-    """One that breaks off is a failed row: the next faults are tried all the same."""
-    began = time.monotonic()
-    try:
-        await whole(site)
-        async with site.load(streams) as load:
-            await load.settled()
-            await load.flow(CALM_SECONDS)
-            scene = Scene(site, load)
-            await fault.cause(scene)
-            await load.settled()
-            await load.flow(CALM_SECONDS)
-            account = await load.end()
-    except (CommandFailed, ProcessEnded, TimeoutError) as exc:
-        return Row(fault.step, seconds=time.monotonic() - began, note=f"{type(exc).__name__}: {exc}")
+async def under_load(site: Site, streams: int, fault: Fault) -> Row:
+    """Raises what the fault raises: then nothing can be said of the streams."""
+    await whole(site)
+    async with site.load(streams) as load:
+        await load.settled()
+        await load.flow(CALM_SECONDS)
+        scene = Scene(site, load)
+        await fault.cause(scene)
+        await load.settled()
+        await load.flow(CALM_SECONDS)
+        account = await load.end()
     failures = [*scene.failures, *objections(account, fault)]
     failed = [f"NOT AS EXPECTED: {', '.join(failures)}"] if failures else []
     away = [f"a reader was without a socket for {account.longest_away_seconds:.1f} s at most"]
@@ -130,5 +124,5 @@ async def redis_node(site: Site) -> str:
 
 
 __all__ = [
-    "BROKEN", "LOOK_SECONDS", "PODS", "Fault", "Scene", "is_whole", "objections", "redis_node", "tried", "whole",
+    "BROKEN", "LOOK_SECONDS", "PODS", "Fault", "Scene", "is_whole", "objections", "redis_node", "under_load", "whole",
 ]  # fmt: skip

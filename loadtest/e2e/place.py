@@ -10,7 +10,7 @@ from loadtest.e2e.images import ENVOY, REDIS, Images
 from loadtest.e2e.inside import ProcessEnded
 from loadtest.e2e.report import Row
 from loadtest.e2e.site import Site, Values, site
-from loadtest.e2e.tool import CommandFailed, Tool
+from loadtest.e2e.tool import CannotRun, CommandFailed, Tool
 
 FORCED: Final[Values] = {
     # No registry: this machine's Redis, whose volume is a folder that belongs to root.
@@ -50,6 +50,8 @@ async def tried(step: str, doing: Awaitable[Row]) -> Row:
     began = time.monotonic()
     try:
         return await doing
+    except CannotRun as exc:
+        return Row(step, seconds=time.monotonic() - began, note=str(exc), is_tried=False)
     except (CommandFailed, ProcessEnded, TimeoutError, OSError) as exc:
         return Row(step, seconds=time.monotonic() - began, note=f"{type(exc).__name__}: {exc}")
 

@@ -7,8 +7,8 @@ from loadtest.e2e.faults_drain import DRAIN
 from loadtest.e2e.faults_pods import FORCE_DELETE, MEMORY_LIMIT, OOM_KILL
 from loadtest.e2e.faults_power import POWER_CUT
 from loadtest.e2e.faults_redis import REDIS_DELETED, REDIS_FORCED
-from loadtest.e2e.faults_scene import PODS, Fault, tried
-from loadtest.e2e.place import Place
+from loadtest.e2e.faults_scene import PODS, Fault, under_load
+from loadtest.e2e.place import Place, tried
 from loadtest.e2e.report import Row
 
 FAULTS: Final[tuple[Fault, ...]] = (
@@ -34,7 +34,7 @@ async def run(place: Place, faults: tuple[Fault, ...] = FAULTS) -> list[Row]:
         # A name of its own, which its pods carry: drains go by it, and other releases may be on the cluster.
         site.release, site.fullname = NAME, f"{NAME}-relayrouter"
         await site.install(VALUES)
-        return [await tried(site, place.streams, fault) for fault in faults]
+        return [await tried(fault.step, under_load(site, place.streams, fault)) for fault in faults]
 
 
 __all__ = ["FAULTS", "run"]
