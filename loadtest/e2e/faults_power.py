@@ -16,9 +16,9 @@ TOOLS_NODE: Final = "node1"
 """With the API server and cluster DNS, and where the load runs."""
 FOUND_OUT_SECONDS: Final = 12.0
 """3 s of silence in a run, 5 s without an answer, and time for a busy machine."""
-BACK_SECONDS: Final = 90.0
-"""The Service names the dead gateways until Kubernetes knows, 50 s: new sockets may be sent there again, each try takes
-10 s, and there are waits between them."""
+BACK_SECONDS: Final = 120.0
+"""The Service names the dead gateways until Kubernetes knows, for 50 s: new sockets may be sent there again. Then a try
+may be under way (10 s) and a wait begin (30 s at most), by the rules of the SDKs; and some time for a busy machine."""
 NOT_READY_SECONDS: Final = 120.0
 BOOT_SECONDS: Final = 240.0
 
