@@ -56,7 +56,9 @@ async def _power_cut(scene: Scene) -> None:
 
 async def _until(holds: Callable[[], Awaitable[bool]], began: float) -> float:
     """Seconds since `began`, when it holds or is given up."""
-    while not await holds() and time.monotonic() < began + BACK_SECONDS:
+    while not await holds():
+        if time.monotonic() > began + BACK_SECONDS:
+            break
         await asyncio.sleep(LOOK_SECONDS)
     return time.monotonic() - began
 
