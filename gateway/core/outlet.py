@@ -18,6 +18,9 @@ from gateway.ports import Link
 if TYPE_CHECKING:
     from gateway.core.media.lane import MediaLane
 
+MAX_BATCH_BYTES = 1024 * 1024
+"""Whatever a page may have: clients and what stands before them refuse frames of some megabytes."""
+
 
 class Outlet:
     """`out` and the counts are also written by the hub's hot path, in place."""
@@ -80,7 +83,7 @@ class Outlet:
     def write_messages(self, envelopes: list[bytes]) -> int:
         """Of the log, in order, as few frames as its client takes; control is in none of them. How many bytes."""
         if self.capabilities.takes_batches:
-            frames = encode_batches(envelopes, self.shared.limits.replay_page_bytes)
+            frames = encode_batches(envelopes, min(self.shared.limits.replay_page_bytes, MAX_BATCH_BYTES))
         else:
             frames = b"".join([encode_text(envelope) for envelope in envelopes])
         self.write(frames)
@@ -123,4 +126,4 @@ class Outlet:
         self.sent_bytes += len(frames)
 
 
-__all__ = ["Outlet"]
+__all__ = ["MAX_BATCH_BYTES", "Outlet"]

@@ -5,6 +5,7 @@ import pytest
 from gateway.core.coalescer import Coalescer
 from gateway.core.connection import Connection
 from gateway.core.local_session import LocalSession
+from gateway.core.outlet import MAX_BATCH_BYTES
 from gateway.domain.sessions.states import State
 from gateway.domain.wire.capabilities import TEXT_ONLY
 from gateway.domain.wire.close_codes import CloseCode
@@ -99,6 +100,19 @@ async def test_a_turn_above_a_page_is_more_than_one_frame(page_bytes: int, frame
 
         assert link.texts == frames
         assert link.seqs() == list(range(1, 129))
+
+
+@pytest.mark.parametrize(("more_bytes", "frames"), [(0, 1), (1, 2)])
+async def test_a_frame_of_several_has_its_bound_where_a_page_has_none(more_bytes: int, frames: int) -> None:
+    """The Python SDK refuses 16 MiB, and a page may have more: each attempt would end at the same page."""
+    async with stage(replay_page_bytes=32 * KIB * KIB) as it:
+        _, connection, link = await batched(it)
+        envelopes = [b'{"type":"text","seq":%d}' % seq for seq in (1, 2)]
+        fill = MAX_BATCH_BYTES - sum(map(len, envelopes)) - len("[,]") + more_bytes
+        connection.write_messages([envelopes[0][:-1] + b" " * fill + b"}", envelopes[1]])
+
+        assert link.texts == frames
+        assert link.seqs() == [1, 2]
 
 
 async def test_what_its_log_is_read_for_comes_in_one_frame_too_and_a_gap_in_none() -> None:
