@@ -21,6 +21,8 @@ MAX_BYTES: Final = 256 * 1024
 _ALPN: Final = ["http/1.1"]
 _NAMES_SHOWN: Final = 5
 _VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+_ODD: Final = (UnsupportedAlgorithm, x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType)
+"""What is wrong with a certificate and is no ValueError to `cryptography`."""
 
 
 class BadPair(Exception):
@@ -56,7 +58,7 @@ def judge(chain: bytes, key: bytes, chain_name: str, key_name: str) -> Certifica
             int(certificate.not_valid_after_utc.timestamp()),
         )
         public_keys = [_public_bytes(one.public_key()) for one in certificates]
-    except (ValueError, TypeError, UnsupportedAlgorithm):
+    except (ValueError, TypeError, *_ODD):
         raise BadPair(f"{chain_name} is no certificate chain in PEM (-----BEGIN CERTIFICATE-----)") from None
     try:
         own = _public_bytes(load_pem_private_key(key, None).public_key())
@@ -72,6 +74,8 @@ def judge(chain: bytes, key: bytes, chain_name: str, key_name: str) -> Certifica
 
 
 def _read(path: Path) -> bytes:
+    if path.is_fifo():  # opening it would wait for a writer
+        raise BadPair(f"{path} is a pipe: it is read again and again, so it must be a file")
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)

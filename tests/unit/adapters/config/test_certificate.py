@@ -1,6 +1,8 @@
 """Judging a certificate and its key: what cannot be served is told with its file and its remedy, and nothing of it."""
 
+import os
 import ssl
+from base64 import b64decode, encodebytes
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,24 @@ def test_half_a_certificate_is_refused(cut: int) -> None:
     assert refused(ONE.chain[:cut], ONE.key).startswith("tls.crt is no certificate chain in PEM")
 
 
+@pytest.mark.parametrize(
+    ("part", "odd"),
+    [
+        (b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x01"),  # a version that there is not
+        (b"\x55\x1d\x23", b"\x55\x1d\x11"),  # its names twice
+        (b"\x82\x09localhost", b"\xa3\x09\x30\x07lhost\x00\x00"),  # a name of X.400
+    ],
+)
+def test_a_certificate_that_is_none_in_some_other_way_is_refused(part: bytes, odd: bytes) -> None:
+    """The library has an exception of its own for each of these; none may end a gateway that looks at its files."""
+    pem = ONE.chain.split(b"-----")[2]
+    der = b64decode(pem)
+    assert der.count(part) == 1
+    chain = ONE.chain.replace(pem, b"\n" + encodebytes(der.replace(part, odd)), 1)
+
+    assert refused(chain, ONE.key).startswith("tls.crt is no certificate chain in PEM")
+
+
 @pytest.mark.parametrize("cut", [0, 1, 30, len(ONE.key) - 40])
 def test_half_a_key_is_refused(cut: int) -> None:
     assert refused(ONE.chain, ONE.key[:cut]).startswith("tls.key is no private key in PEM")
@@ -145,3 +165,10 @@ def test_the_digest_tells_pairs_apart_that_have_the_same_certificate(files: tupl
     Made(ONE.chain + AUTHORITY.root, ONE.key, ONE.private_key, ONE.serial).write(*files)
 
     assert before != read_pair(*files, "1.2").digest
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "tls.crt")
+
+    with pytest.raises(BadPair, match="is a pipe"):
+        read_pair(tmp_path / "tls.crt", tmp_path / "tls.key", "1.2")
