@@ -26,8 +26,8 @@ class TlsSettings(Topic):
     handshake_timeout_seconds: float = Field(10, gt=0, le=60)
     """A phone in a poor network needs some seconds for its two round trips; who says nothing needs none of ours."""
     max_handshakes: int = Field(512, ge=1, le=65_536)
-    """Under way at once, up to 40 KiB each. Beyond it the oldest makes room when it is overdue, else the new one is
-    closed."""
+    """Under way at once, some 40 KiB each; who has said nothing yet is not counted. Beyond it the oldest makes room
+    when it is overdue, else the new one is closed."""
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:

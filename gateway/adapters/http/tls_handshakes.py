@@ -37,6 +37,8 @@ class Handshakes:
         self.context = context
         self._settings = settings
         self._measures = measures
+        self._silent: dict[Underway, asyncio.TimerHandle] = {}
+        """They have said nothing, and cost no more than without TLS: they take no places."""
         self._under_way: dict[Underway, asyncio.TimerHandle] = {}
         """In the order of their start."""
         self._turns: deque[Underway] = deque()
@@ -45,13 +47,19 @@ class Handshakes:
     def __len__(self) -> int:
         return len(self._under_way)
 
+    def accepted(self, one: Underway) -> None:
+        """From here on it has its time to end."""
+        loop = asyncio.get_running_loop()
+        self._silent[one] = loop.call_later(self._settings.handshake_timeout_seconds, self._cut, one)
+
     def begin(self, one: Underway) -> bool:
-        """False: there is no place."""
+        """One that was accepted has said something. False: there is no place, and it has ended."""
+        timer = self._silent.pop(one)
         if len(self._under_way) >= self._settings.max_handshakes and not self._make_room():
+            timer.cancel()
             self._measures.tls_handshakes["full"] += 1
             return False
-        loop = asyncio.get_running_loop()
-        self._under_way[one] = loop.call_later(self._settings.handshake_timeout_seconds, self._cut, one)
+        self._under_way[one] = timer
         return True
 
     def wants_turn(self, one: Underway) -> None:
@@ -61,14 +69,14 @@ class Handshakes:
 
     def end(self, one: Underway, outcome: str) -> None:
         """Nothing happens when it has ended before."""
-        timer = self._under_way.pop(one, None)
+        timer = self._under_way.pop(one, None) or self._silent.pop(one, None)
         if timer is not None:
             timer.cancel()
             self._measures.tls_handshakes[outcome] += 1
 
     def close(self) -> None:
-        """All that are under way are cut."""
-        for one in list(self._under_way):
+        """All that are under way are cut, and who has said nothing."""
+        for one in [*self._under_way, *self._silent]:
             self._cut(one, "left")
 
     def _schedule(self) -> None:

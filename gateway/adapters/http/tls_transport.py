@@ -4,6 +4,9 @@ Not the event loop's own TLS, for three reasons: what is unsent is counted exact
 transport below, and a slow reader would be seen late), closing and resets look as they do without TLS, and a connection
 that has not shaken hands costs no task and no quarter of a megabyte. What is encrypted, OpenSSL encrypts.
 Everything written goes to the kernel in the same call; nothing is kept here.
+
+A MemoryBIO keeps the room of the most that it ever held, for the whole life of a connection. So no more than a record
+goes into one at once: one page of a log would cost each client 170 KiB for good.
 """
 
 import asyncio
@@ -18,7 +21,13 @@ from gateway.adapters.http.tls_handshakes import Handshakes
 
 log = structlog.get_logger()
 
-READ_BYTES: Final = 64 * 1024
+RECORD_BYTES: Final = 16 * 1024
+"""The most that a record of TLS carries."""
+MAX_ANSWER_BYTES: Final = 64 * 1024
+"""Of what TLS itself answers (to a peer that asks for new keys), so much may wait for the peer to read it."""
+MAX_HELLO_BYTES: Final = 64 * 1024
+"""Before the end of a handshake; a browser sends two thousand. OpenSSL would keep twice as much of each stranger."""
+_ARRIVED: Final = memoryview(bytearray(RECORD_BYTES))
 _PLAIN_HTTP_TEXT: Final = b"This port speaks TLS: use https:// or wss://.\n"
 _PLAIN_HTTP_ANSWER: Final = (
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"
@@ -26,12 +35,14 @@ _PLAIN_HTTP_ANSWER: Final = (
 )
 
 
-class TlsConnection(asyncio.Protocol, asyncio.Transport):
+class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
     """Made for an accepted socket; `make` makes the protocol above when its handshake has ended."""
 
     __slots__ = (
         "__weakref__",
+        "_answer_bytes",
         "_handshakes",
+        "_hello_bytes",
         "_incoming",
         "_inner",
         "_is_paused",
@@ -43,20 +54,35 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
     )
 
     _lower: asyncio.Transport
+    _incoming: ssl.MemoryBIO
+    _outgoing: ssl.MemoryBIO
+    _tls: ssl.SSLObject
+    """These three from the peer's first byte on."""
 
     def __init__(self, handshakes: Handshakes, make: Callable[[], asyncio.Protocol]) -> None:
         super().__init__()
         self._handshakes = handshakes
         self._make = make
         self._loop = asyncio.get_running_loop()
-        self._incoming = ssl.MemoryBIO()
-        self._outgoing = ssl.MemoryBIO()
-        self._tls = handshakes.context().wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._inner: asyncio.Protocol | None = None
         """None until the handshake has ended."""
         self._is_paused = False
+        self._hello_bytes = 0
+        self._answer_bytes = 0
+        """Written by TLS itself since the transport below had nothing unsent."""
 
     # ---- the handshake -----------------------------------------------------------------------------------------
+
+    def _begin(self) -> bool:
+        """False: there is no place, and it has ended."""
+        if self._lower.is_closing():
+            return False
+        if not self._handshakes.begin(self):
+            self._lower.abort()
+            return False
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = self._handshakes.context().wrap_bio(self._incoming, self._outgoing, server_side=True)
+        return True
 
     def step(self) -> None:
         """See tls_handshakes.Underway."""
@@ -90,13 +116,23 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._lower = cast("asyncio.Transport", transport)
-        if not self._handshakes.begin(self):
-            self._lower.abort()
+        self._handshakes.accepted(self)
 
-    def data_received(self, data: bytes) -> None:
-        self._incoming.write(data)
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  one record's
+        """The same for all connections: what is in it is taken before the loop reads another."""
+        return _ARRIVED
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if not self._hello_bytes and not self._begin():
+            return
+        self._incoming.write(_ARRIVED[:nbytes])
         if self._inner is not None:
             self._read_on()
+            return
+        self._hello_bytes += nbytes
+        if self._hello_bytes > MAX_HELLO_BYTES:
+            self._handshakes.end(self, "failed")
+            self._lower.abort()
         else:
             self._lower.pause_reading()  # until its turn: who floods us fills one read, and then the kernel's buffer
             self._handshakes.wants_turn(self)
@@ -126,11 +162,11 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
         if not data or self._lower.is_closing():
             return
         try:
-            self._tls.write(data)  # all of it: the ssl module has OpenSSL write nothing in part
+            for part in (data,) if len(data) <= RECORD_BYTES else _records(data):
+                self._tls.write(part)  # all of it: the ssl module has OpenSSL write nothing in part
+                self._flush()
         except ssl.SSLError:
             self._lower.abort()
-            return
-        self._flush()
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
         self.write(b"".join(list_of_data))
@@ -203,7 +239,7 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
         inner = self._inner
         while inner is not None and not self._is_paused and not self._lower.is_closing():
             try:
-                data = self._tls.read(READ_BYTES)
+                data = self._tls.read(RECORD_BYTES)
             except ssl.SSLWantReadError:
                 break
             except ssl.SSLZeroReturnError:
@@ -216,7 +252,18 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
                 self.close()
                 return
             inner.data_received(data)
-        self._flush()  # the protocol's own: tickets, new keys
+        self._flush_answers()
+
+    def _flush_answers(self) -> None:
+        """TLS's own: tickets, new keys. Who asks for them and does not read them is cut."""
+        if not self._outgoing.pending:
+            return
+        if not self._lower.get_write_buffer_size():
+            self._answer_bytes = 0
+        self._answer_bytes += self._outgoing.pending
+        if self._answer_bytes > MAX_ANSWER_BYTES:
+            self._lower.abort()
+        self._flush()
 
     def _flush(self) -> None:
         if self._outgoing.pending:
@@ -225,4 +272,9 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
                 self._lower.write(data)
 
 
-__all__ = ["READ_BYTES", "TlsConnection"]
+def _records(data: bytes | bytearray | memoryview) -> list[memoryview]:
+    whole = memoryview(data)
+    return [whole[begin : begin + RECORD_BYTES] for begin in range(0, len(whole), RECORD_BYTES)]
+
+
+__all__ = ["MAX_ANSWER_BYTES", "MAX_HELLO_BYTES", "RECORD_BYTES", "TlsConnection"]

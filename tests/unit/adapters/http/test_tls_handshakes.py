@@ -25,6 +25,11 @@ class One:
         self.was_given_up = True
 
 
+def begin(places: Handshakes, one: One) -> bool:
+    places.accepted(one)
+    return places.begin(one)
+
+
 def handshakes(measures: Measures | None = None, **settings: Any) -> Handshakes:
     return Handshakes(lambda: SERVER_CONTEXT, TlsSettings(**settings), measures or Measures())
 
@@ -54,19 +59,34 @@ async def test_beyond_the_places_new_ones_are_closed(under_way: int, is_let_in: 
     """Those that have begun end soon; a crowd comes back a moment later."""
     places = handshakes(max_handshakes=3)
     for _ in range(under_way):
-        assert places.begin(One())
+        assert begin(places, One())
 
-    assert is_let_in is places.begin(One())
+    assert is_let_in is begin(places, One())
 
 
 @pytest.mark.looptime
 async def test_a_connection_without_a_place_is_closed_and_counted() -> None:
     measures = Measures()
     places = handshakes(measures, max_handshakes=1)
-    places.begin(One())
+    begin(places, One())
     it = Scene(handshakes=places)
+    it.arrives(b"\x16")
 
     assert (True, 1) == (it.below.was_aborted, measures.tls_handshakes["full"])
+
+
+@pytest.mark.looptime
+async def test_who_says_nothing_takes_no_place_and_has_a_time_out_all_the_same() -> None:
+    """Without TLS it would keep nobody out either."""
+    places = handshakes(max_handshakes=1, handshake_timeout_seconds=10)
+    silent = [One(), One()]
+    for one in silent:
+        places.accepted(one)
+    is_let_in = begin(places, One())
+    await asyncio.sleep(10.1)
+
+    assert is_let_in
+    assert [True, True] == [one.was_given_up for one in silent]
 
 
 @pytest.mark.looptime
@@ -75,11 +95,11 @@ async def test_the_oldest_makes_room_when_it_is_overdue(age_seconds: float, make
     """Or who opens sockets and says nothing would keep everybody else out."""
     places = handshakes(max_handshakes=2)
     oldest, younger = One(), One()
-    places.begin(oldest)
+    begin(places, oldest)
     await asyncio.sleep(age_seconds)
-    places.begin(younger)
+    begin(places, younger)
 
-    assert makes_room is places.begin(One())
+    assert makes_room is begin(places, One())
     assert (makes_room, False) == (oldest.was_given_up, younger.was_given_up)
 
 
@@ -87,10 +107,10 @@ async def test_the_oldest_makes_room_when_it_is_overdue(age_seconds: float, make
 async def test_an_end_makes_a_place_free() -> None:
     places = handshakes(max_handshakes=1)
     first = One()
-    places.begin(first)
+    begin(places, first)
     places.end(first, "ok")
 
-    assert places.begin(One())
+    assert begin(places, One())
 
 
 async def test_one_step_is_done_a_turn_of_the_loop() -> None:
@@ -98,7 +118,7 @@ async def test_one_step_is_done_a_turn_of_the_loop() -> None:
     places = handshakes()
     ones = [One() for _ in range(3)]
     for one in ones:
-        places.begin(one)
+        begin(places, one)
         places.wants_turn(one)
     seen = []
     for _ in range(3):
@@ -112,7 +132,7 @@ async def test_one_that_ended_before_its_turn_costs_none() -> None:
     places = handshakes()
     gone, next_one = One(), One()
     for one in (gone, next_one):
-        places.begin(one)
+        begin(places, one)
         places.wants_turn(one)
     places.end(gone, "left")
     await asyncio.sleep(0)
@@ -122,19 +142,20 @@ async def test_one_that_ended_before_its_turn_costs_none() -> None:
 
 async def test_the_end_of_the_listener_cuts_all() -> None:
     places = handshakes()
-    ones = [One(), One()]
-    for one in ones:
-        places.begin(one)
+    ones = [One(), One(), One()]
+    for one in ones[:2]:
+        begin(places, one)
+    places.accepted(ones[2])
     places.close()
     await settle()
 
-    assert ([True, True], 0) == ([one.was_given_up for one in ones], len(places))
+    assert ([True, True, True], 0) == ([one.was_given_up for one in ones], len(places))
 
 
 async def test_what_floods_a_handshake_is_not_read_until_its_turn() -> None:
     it, client = Scene(), Client()
     client.shake()
-    it.tls.data_received(client.outgoing.read()[:10])
+    it.arrives(client.outgoing.read()[:10])
     while_waiting = it.below.is_read
     await settle()
 

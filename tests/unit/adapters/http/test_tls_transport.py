@@ -5,6 +5,7 @@ import ssl
 
 import pytest
 
+from gateway.adapters.http.tls_transport import MAX_ANSWER_BYTES, MAX_HELLO_BYTES, RECORD_BYTES
 from tests.unit.adapters.http.tls_scene import SERVER_CONTEXT, Client, Scene, settle
 
 
@@ -175,6 +176,18 @@ async def test_a_client_that_is_too_old_gets_an_alert_and_is_counted() -> None:
     assert ({"failed": 1}, False) == (it.outcomes(), it.below.is_open)
 
 
+@pytest.mark.parametrize(("more_bytes", "is_cut"), [(0, False), (1, True)])
+async def test_a_hello_without_an_end_is_cut(more_bytes: int, is_cut: bool) -> None:
+    """Strangers need no credentials for it, and what they send is kept until they have said all of it."""
+    it = Scene()
+    part = b"\x16\x03\x01\x20\x00"
+    hello = (part + b"\x01\x01\xff\xf0\x03\x03" + b"x" * (0x2000 - 6)) + (part + b"x" * 0x2000) * 8
+    await it.sends(hello[: MAX_HELLO_BYTES + more_bytes])
+
+    assert (is_cut, {"failed": 1} if is_cut else {}) == (it.below.was_aborted, it.outcomes())
+    assert len(it.handshakes) == (not is_cut)
+
+
 async def test_a_peer_that_leaves_in_its_handshake_is_counted_and_never_served() -> None:
     it, client = Scene(), Client()
     client.shake()
@@ -188,3 +201,39 @@ async def test_requests_are_seen_as_https() -> None:
     it, _ = await connected()
 
     assert it.tls.get_extra_info("sslcontext") is SERVER_CONTEXT
+
+
+async def test_no_more_than_a_record_is_held_at_once_in_either_direction() -> None:
+    """What a MemoryBIO has held it keeps room for: a page for each of ten thousand clients would be gigabytes."""
+    it, _ = await connected()
+    it.tls.write(b"x" * 300_000)
+
+    assert it.below.most_bytes <= RECORD_BYTES + 256  # what TLS adds to a record
+    assert len(it.tls.get_buffer(-1)) == RECORD_BYTES
+
+
+async def test_connections_that_are_read_in_turns_mix_nothing() -> None:
+    """They share one buffer."""
+    (one, one_client), (other, other_client) = await connected(), await connected()
+    text, other_text = (random.Random(seed).randbytes(100_000) for seed in (1, 2))
+    one_client.tls.write(text)
+    other_client.tls.write(other_text)
+    ways = [(one, one_client.outgoing.read()), (other, other_client.outgoing.read())]
+    for begin in range(0, 110_000, 5_000):
+        for scene, data in ways:
+            scene.arrives(data[begin : begin + 5_000])
+
+    assert (text, other_text) == (one.above.got, other.above.got)
+
+
+@pytest.mark.parametrize(("waiting_bytes", "answers", "is_cut"), [(1, 64, False), (1, 65, True), (0, 65, False)])
+async def test_who_has_tls_answer_and_reads_no_answer_is_cut(waiting_bytes: int, answers: int, is_cut: bool) -> None:
+    """A peer of TLS 1.3 may ask for new keys for ever, each time for an answer, without a request."""
+    it, client = await connected()
+    it.below.waiting_bytes = waiting_bytes
+    for _ in range(answers):
+        it.tls._outgoing.write(b"k" * (MAX_ANSWER_BYTES // 64))  # as OpenSSL does
+        client.tls.write(b".")
+        await it.sends(client.outgoing.read())
+
+    assert is_cut is it.below.was_aborted

@@ -34,6 +34,8 @@ class Below(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__({"peername": ("192.0.2.1", 1234)})
         self.written = bytearray()
+        self.most_bytes = 0
+        """Of one write."""
         self.waiting_bytes = 0
         self.is_open = True
         self.was_aborted = False
@@ -43,6 +45,7 @@ class Below(asyncio.Transport):
     def write(self, data: Any) -> None:
         assert self.is_open, "written after the end"
         self.written += data
+        self.most_bytes = max(self.most_bytes, len(data))
 
     def get_write_buffer_size(self) -> int:
         return self.waiting_bytes
@@ -143,8 +146,16 @@ class Scene:
             while not self.below.is_read:
                 await asyncio.sleep(0)
             if self.below.is_open:
-                self.tls.data_received(data[begin : begin + step_bytes])
+                self.arrives(data[begin : begin + step_bytes])
         await settle()
+
+    def arrives(self, data: bytes) -> None:
+        """As the loop reads a socket: as much at once as there is room for."""
+        while data and self.below.is_open:
+            room = self.tls.get_buffer(-1)
+            part, data = data[: len(room)], data[len(room) :]
+            room[: len(part)] = part
+            self.tls.buffer_updated(len(part))
 
     async def shake_hands(self, client: Client, step_bytes: int = 1 << 20) -> None:
         is_done = client.shake()
