@@ -59,18 +59,24 @@ class Rendered:
 
 
 def render(
-    values: Object | None = None, *, name: str = "relay", kube: str = "1.34", major: str | None = None
+    values: Object | None = None,
+    *,
+    name: str = "relay",
+    namespace: str = "default",
+    kube: str = "1.34",
+    major: str | None = None,
 ) -> Rendered:
     """Raises Refused. The same question is asked of Helm once."""
-    return _render(json.dumps(values or {}, sort_keys=True), name, kube, major or min(HELMS))
+    return _render(json.dumps(values or {}, sort_keys=True), name, namespace, kube, major or min(HELMS))
 
 
 @functools.cache
-def _render(values: str, name: str, kube: str, major: str) -> Rendered:
+def _render(values: str, name: str, namespace: str, kube: str, major: str) -> Rendered:
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write(values)
         file.flush()
-        command = [HELMS[major], "template", name, CHART, "--kube-version", kube, "--values", file.name]
+        options = ["--namespace", namespace, "--kube-version", kube, "--values", file.name]
+        command = [HELMS[major], "template", name, CHART, *options]
         told = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
     if told.returncode:
         raise Refused(told.stderr)

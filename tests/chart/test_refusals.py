@@ -24,6 +24,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (tree("terminationGracePeriodSeconds", 44), "too short: a drain takes up to 45 s"),
     (tree("redis.url", "http://redis"), "at '/redis/url'"),
     (tree("redis.url", "redis://me:s3cret@redis:6379"), "holds a password, which would be readable in a ConfigMap"),
+    (tree("redis.url", "redis://redis:6379/0?password=s3cret"), "holds a password, which would be readable"),
     (tree("redis", {"url": "redis://a", "tls": {"existingSecret": "b"}}), "has no effect on redis://; write rediss"),
     ({"redis": {"url": "redis://a", "existingUrlSecret": "b"}}, "both set: keep one"),
     (tree("redis.tls.clientCertificate", True), "needs redis.tls.existingSecret"),
@@ -46,6 +47,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"metrics": {"serviceMonitor": {"enabled": True}}, "adminService": {"enabled": False}}, "through adminService"),
     (tree("httpRoute.enabled", True), "httpRoute.parentRefs"),
     ({"networkPolicy": {"enabled": True}, "ingress": {"enabled": True, "preset": "gcp"}}, "networkPolicy.adminFrom"),
+    ({"networkPolicy": {"enabled": True, "redisPorts": []}, "redis": {"url": "redis://a"}}, "redisPorts is empty"),
+    ({"networkPolicy": {"enabled": True, "apiServerPorts": []}}, "networkPolicy.apiServerPorts is empty"),
+    ({"redis": None}, "redis is null or has nothing below it"),
+    (tree("probes.readiness", None), "probes.readiness is null or has nothing below it"),
+    (tree("service.port", None), "service.port is null"),
+    (tree("drain.windowSeconds", None), "drain.windowSeconds is null"),
+    (tree("fullnameOverride", "My_Gateways"), "at '/fullnameOverride'"),
 ]  # fmt: skip
 
 
@@ -64,6 +72,17 @@ ALLOWED: list[dict[str, Any]] = [
     {"autoscaling": {"enabled": True, "minReplicas": 10}},
     {"redis": {"url": "redis://me@redis:6379", "existingPasswordSecret": "a"}},
     {"enabled": True, "global": {"of": "others"}},
+    {"networkPolicy": {"enabled": True, "redisPorts": []}, "redis": {"url": "redis://a:6380"}},
+    {"networkPolicy": {"enabled": True, "apiServerPorts": []}, "kubernetes": {"enabled": False}},
+    {
+        "config": None,
+        "commonLabels": None,
+        "podLabels": None,
+        "imagePullSecrets": None,
+        "global": {"imagePullSecrets": None},
+    },
+    {"redis": {"url": None}, "image": {"registry": None}, "service": {"annotations": None}, "keda": {"enabled": None}},
+    {"ingress": {"enabled": True, "annotations": None}},
 ]
 
 

@@ -30,6 +30,7 @@ _SHARE_OR_NOT: Schema = {"anyOf": [*_SHARE["anyOf"], {"type": "null"}]}
 _TARGET: Schema = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]}
 _PULL: Schema = {"enum": ["Always", "IfNotPresent", "Never"]}
 _DIGEST: Schema = {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"}
+_NAME: Schema = {"type": "string", "pattern": "^([a-z]([-a-z0-9]*[a-z0-9])?)?$"}
 _PORTS: Schema = {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 65535}}
 _MANIFESTS: Schema = {"type": "array", "items": {"type": ["object", "string"]}}
 _KEYS: Schema = {
@@ -64,12 +65,15 @@ _AT_LEAST_ONE: Schema = {"type": "integer", "minimum": 1}
 SPECIAL: Mapping[str, Schema] = {
     "global.imagePullSecrets": _NAMES,
     "imagePullSecrets": _STRINGS,
+    "nameOverride": _NAME,
+    "fullnameOverride": _NAME,
     "commonLabels": _ANNOTATIONS,
     "image.pullPolicy": _PULL,
     "image.digest": _DIGEST,
     "update.maxSurge": _SHARE,
     "update.maxUnavailable": _SHARE,
     "terminationGracePeriodSeconds": _TARGET,
+    "replicas": {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}]},
     "extraEnv": _OBJECTS,
     "extraEnvFrom": _OBJECTS,
     "auth.mode": {"enum": ["jwt", "none"]},

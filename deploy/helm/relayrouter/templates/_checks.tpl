@@ -41,7 +41,7 @@
 {{- if and .Values.redis.url .Values.redis.existingUrlSecret -}}
 {{- fail "redis.url and redis.existingUrlSecret are both set: keep one" -}}
 {{- end -}}
-{{- if regexMatch "^[a-z+]+://[^/@]*:[^/@]+@" .Values.redis.url -}}
+{{- if regexMatch "^[a-z+]+://([^/@]*:[^@]+@|.*[?&]([a-z_]+_)?password=)" (.Values.redis.url | default "") -}}
 {{- fail "redis.url holds a password, which would be readable in a ConfigMap: put it into a Secret (redis.existingPasswordSecret), or the whole URL (redis.existingUrlSecret)" -}}
 {{- end -}}
 {{- if and .Values.redis.tls.existingSecret .Values.redis.url (not (hasPrefix "rediss" .Values.redis.url)) -}}
@@ -80,6 +80,26 @@
 {{- end -}}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute.enabled needs httpRoute.parentRefs, for example [{name: my-gateway}]" -}}
+{{- end -}}
+{{- end }}
+
+{{/* `redis:` with nothing below is null to YAML, and Helm then drops the defaults as well. Called by the template that Helm renders
+first, the deepest, before another trips over it. `tls` is not in the list: it may be absent, see _tls.tpl. */}}
+{{- define "relayrouter.checkPresent" -}}
+{{- range list
+  "global" "image" "update" "drain" "drain.preStopSeconds" "drain.settleSeconds" "drain.windowSeconds" "drain.marginSeconds"
+  "auth" "redis" "redis.tls" "valkey" "valkey.image" "valkey.auth" "valkey.persistence" "probes" "probes.startup" "probes.readiness"
+  "probes.liveness" "kubernetes" "serviceAccount" "rbac" "service" "service.port" "service.headless" "adminService" "podDisruptionBudget"
+  "autoscaling" "autoscaling.minReplicas" "autoscaling.maxReplicas" "autoscaling.scaleUp" "autoscaling.scaleDown" "keda" "routeTable"
+  "networkPolicy" "httpRoute" "httpRoute.envoyGateway" "ingress" "metrics" "metrics.podMonitor" "metrics.serviceMonitor"
+  "metrics.prometheusRule" "metrics.dashboards" "tests" -}}
+{{- $found := $.Values -}}
+{{- range splitList "." . -}}
+{{- $found = get $found . -}}
+{{- end -}}
+{{- if or (kindIs "invalid" $found) (kindIs "string" $found) -}}
+{{- fail (printf "%s is null or has nothing below it, which takes its defaults away: leave the key out, or give it a value" .) -}}
+{{- end -}}
 {{- end -}}
 {{- end }}
 
@@ -129,7 +149,7 @@
 {{- define "relayrouter.checkBudget" -}}
 {{- $least := .Values.podDisruptionBudget.minAvailable -}}
 {{- $most := .Values.podDisruptionBudget.maxUnavailable -}}
-{{- $pods := ternary .Values.autoscaling.minReplicas .Values.replicas (or .Values.autoscaling.enabled .Values.keda.enabled) | int -}}
+{{- $pods := ternary .Values.autoscaling.minReplicas .Values.replicas (or .Values.autoscaling.enabled .Values.keda.enabled | default false) | int -}}
 {{- if and (not (kindIs "invalid" $least)) (not (kindIs "invalid" $most)) -}}
 {{- fail "podDisruptionBudget.minAvailable and maxUnavailable are both set: set the other one to null" -}}
 {{- end -}}

@@ -81,7 +81,7 @@
 {{- if $receivers -}}
 {{- $_ := set $config "webhooks" (dict "receivers" $receivers) -}}
 {{- end -}}
-{{- mergeOverwrite $config (deepCopy .Values.config) | toYaml -}}
+{{- mergeOverwrite $config (deepCopy (.Values.config | default dict)) | toYaml -}}
 {{- end }}
 
 {{/* The ConfigMap with the route table; empty: the shipped table is in force. */}}

@@ -42,7 +42,7 @@ tlsConfig:
 {{- $_ := set $own "traefik.ingress.kubernetes.io/service.serverstransport" (printf "%s-%s@kubernetescrd" .Release.Namespace (include "relayrouter.fullname" .)) -}}
 {{- end -}}
 {{- end -}}
-{{- with merge (deepCopy .Values.service.annotations) $own -}}
+{{- with merge (deepCopy (.Values.service.annotations | default dict)) $own -}}
 {{- toYaml . -}}
 {{- end -}}
 {{- end }}
