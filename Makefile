@@ -105,7 +105,7 @@ bench: $(VENV)/.dev ## Measure; prints a table and writes build/bench.json.
 	@mkdir -p build
 	@$(BIN)/python -m loadtest.bench
 
-# Exit status 3: this machine cannot, and the last line says why.
+# Error 3 (make's own status is 2 for whatever fails): this machine cannot, and the line before says why.
 e2e: $(VENV)/.dev ## Prove it on a real Kubernetes; writes build/e2e.json and docs/evidence.md. Needs root.
 	@$(BIN)/python -m loadtest.e2e
 

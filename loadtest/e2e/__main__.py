@@ -45,9 +45,13 @@ class Found:
 
 
 def main() -> int:
-    arguments = _parser().parse_args()
+    parser = _parser()
+    arguments = parser.parse_args()
     is_full = not (arguments.steps or arguments.small or arguments.streams)
     steps = arguments.steps or (SMALL_STEPS if arguments.small else ",".join(STEPS))
+    unknown = set(steps.split(",")) - STEPS.keys()
+    if unknown:
+        parser.error(f"no such step: {', '.join(sorted(unknown))}; there are {', '.join(STEPS)}")
     streams = arguments.streams or (SMALL_STREAMS if arguments.small else STREAMS)
     found = Found()
     reason = ""

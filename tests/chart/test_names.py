@@ -42,9 +42,3 @@ def test_a_namespace_is_text(namespace: str) -> None:
     """Namespaces may be all digits."""
     objects = render(ALL_ON, namespace=namespace).objects
     assert {found["metadata"]["namespace"] for found in objects} == {namespace}
-
-
-def test_pods_may_be_counted_by_somebody_else() -> None:
-    """`replicas: null` leaves the number out, so that no upgrade undoes what another scaler has set."""
-    assert "replicas" not in render({"replicas": None}).one("Deployment")["spec"]
-    assert render({"replicas": 0}).one("Deployment")["spec"]["replicas"] == 0

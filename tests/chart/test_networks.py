@@ -1,6 +1,7 @@
 """Services, monitors, network policies and exposure (H04, K10)."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -219,3 +220,12 @@ def test_every_way_in_leads_to_the_public_service() -> None:
     assert backend == {"name": "relay-relayrouter", "port": {"name": service["name"]}}
     reference = rendered.one("HTTPRoute")["spec"]["rules"][0]["backendRefs"][0]
     assert reference == {"name": "relay-relayrouter", "port": service["port"]}
+
+
+def test_runbooks_are_where_the_operator_serves_them() -> None:
+    """Every alert's link begins with the value, without a double slash."""
+    values = {"metrics": {"prometheusRule": {"enabled": True, "runbooks": "https://wiki.example.com/rr/"}}}
+    groups = render(values).one("PrometheusRule")["spec"]["groups"]
+    links = [rule["annotations"]["runbook_url"] for group in groups for rule in group["rules"] if "alert" in rule]
+    assert links != []
+    assert [link for link in links if not re.fullmatch(r"https://wiki\.example\.com/rr/[a-z-]+\.md", link)] == []

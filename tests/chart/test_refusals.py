@@ -7,6 +7,7 @@ import pytest
 from tests.chart.conftest import Refused, render, tree
 
 WEBHOOK = {"name": "a", "url": "https://a", "existingSecret": "s", "key": "k"}
+KEY = {"kid": "2026-a", "algorithm": "ES256", "existingSecret": "keys", "key": "a.pem"}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"replicaCount": 3}, "additional properties 'replicaCount' not allowed"),
     ({"replicas": "two"}, "at '/replicas': got string, want integer"),
@@ -49,6 +50,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"networkPolicy": {"enabled": True}, "ingress": {"enabled": True, "preset": "gcp"}}, "networkPolicy.adminFrom"),
     ({"networkPolicy": {"enabled": True, "redisPorts": []}, "redis": {"url": "redis://a"}}, "redisPorts is empty"),
     ({"networkPolicy": {"enabled": True, "apiServerPorts": []}}, "networkPolicy.apiServerPorts is empty"),
+    (tree("extraEnv", [{"name": "A", "value": 5}]), "at '/extraEnv/0/value': got number, want string"),
+    (tree("extraEnv", [{"name": "RR_DRAIN__WINDOW_SECONDS", "value": "90"}]), "use the value drain.windowSeconds"),
+    (tree("redis.existingPasswordSecret", "a"), "own Valkey is valkey.auth.existingSecret"),
+    (tree("auth.keys", [KEY, KEY]), "two have the kid 2026-a"),
+    (tree("service.nodePort", 30080), "need service.type NodePort or LoadBalancer"),
     ({"redis": None}, "redis is null or has nothing below it"),
     (tree("probes.readiness", None), "probes.readiness is null or has nothing below it"),
     (tree("service.port", None), "service.port is null"),
@@ -83,6 +89,8 @@ ALLOWED: list[dict[str, Any]] = [
     },
     {"redis": {"url": None}, "image": {"registry": None}, "service": {"annotations": None}, "keda": {"enabled": None}},
     {"ingress": {"enabled": True, "annotations": None}},
+    {"auth": {"keys": [KEY, {**KEY, "kid": "2026-b"}]}},
+    {"service": {"type": "NodePort", "nodePort": 30080, "externalTrafficPolicy": "Local"}},
 ]
 
 

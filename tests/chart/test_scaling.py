@@ -92,3 +92,9 @@ def _behavior(scaler: dict[str, Any]) -> dict[str, Any]:
     spec = scaler["spec"]
     whole = spec["behavior"] if "behavior" in spec else spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
     return whole["scaleDown"]
+
+
+def test_pods_may_be_counted_by_somebody_else() -> None:
+    """`replicas: null` leaves the number out, so that no upgrade undoes what another scaler has set."""
+    assert "replicas" not in render({"replicas": None}).one("Deployment")["spec"]
+    assert render({"replicas": 0}).one("Deployment")["spec"]["replicas"] == 0

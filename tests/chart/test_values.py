@@ -16,7 +16,11 @@ BESIDE: dict[str, dict[str, Any]] = {
     "redis.existingPasswordSecret": tree("redis.url", URL),
     "redis.existingPasswordSecretKey": {"redis": {"url": URL, "existingPasswordSecret": "s"}},
     "redis.existingSentinelPasswordSecretKey": tree("redis.existingSentinelPasswordSecret", "s"),
-    "redis.tls.clientCertificate": tree("redis.tls.existingSecret", "s"),
+    "redis.tls.existingSecret": tree("redis.url", "rediss://other:6380/1"),
+    "redis.tls.clientCertificate": {"redis": {"url": "rediss://other:6380/1", "tls": {"existingSecret": "s"}}},
+    "service.nodePort": tree("service.type", "NodePort"),
+    "service.externalTrafficPolicy": tree("service.type", "NodePort"),
+    "service.loadBalancerSourceRanges": tree("service.type", "LoadBalancer"),
     "tls.": tree("tls.existingSecret", "s"),
     "tls.serverName": {"tls": {"existingSecret": "s", "admin": True}, "metrics": {"podMonitor": {"enabled": True}}},
     "tls.caConfigMap": {

@@ -30,6 +30,14 @@ _SHARE_OR_NOT: Schema = {"anyOf": [*_SHARE["anyOf"], {"type": "null"}]}
 _TARGET: Schema = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]}
 _PULL: Schema = {"enum": ["Always", "IfNotPresent", "Never"]}
 _DIGEST: Schema = {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"}
+_ENV: Schema = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["name"],
+        "properties": {"name": {"type": "string", "minLength": 1}, "value": {"type": "string"}},
+    },
+}
 _NAME: Schema = {"type": "string", "pattern": "^([a-z]([-a-z0-9]*[a-z0-9])?)?$"}
 _PORTS: Schema = {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 65535}}
 _MANIFESTS: Schema = {"type": "array", "items": {"type": ["object", "string"]}}
@@ -74,7 +82,7 @@ SPECIAL: Mapping[str, Schema] = {
     "update.maxUnavailable": _SHARE,
     "terminationGracePeriodSeconds": _TARGET,
     "replicas": {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}]},
-    "extraEnv": _OBJECTS,
+    "extraEnv": _ENV,
     "extraEnvFrom": _OBJECTS,
     "auth.mode": {"enum": ["jwt", "none"]},
     "auth.keys": _KEYS,

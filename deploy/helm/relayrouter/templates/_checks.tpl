@@ -35,6 +35,12 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- range .Values.extraEnv -}}
+{{- $key := .name | lower | trimPrefix "rr_" | replace "__" "." -}}
+{{- if and (hasPrefix "RR_" .name) (hasKey $reserved $key) -}}
+{{- fail (printf "extraEnv: %s is set by the chart; use the value %s" .name (get $reserved $key)) -}}
+{{- end -}}
+{{- end -}}
 {{- if and (not .Values.valkey.enabled) (not .Values.redis.url) (not .Values.redis.existingUrlSecret) -}}
 {{- fail "no Redis: set redis.url or redis.existingUrlSecret, or valkey.enabled=true for a small one of the chart's own" -}}
 {{- end -}}
@@ -49,6 +55,16 @@
 {{- end -}}
 {{- if and .Values.redis.tls.clientCertificate (not .Values.redis.tls.existingSecret) -}}
 {{- fail "redis.tls.clientCertificate needs redis.tls.existingSecret with tls.crt and tls.key" -}}
+{{- end -}}
+{{- if and (include "relayrouter.ownValkey" .) (or .Values.redis.existingPasswordSecret .Values.redis.tls.existingSecret) -}}
+{{- fail "redis.existingPasswordSecret and redis.tls are about a Redis of yours: set redis.url. The password of the chart's own Valkey is valkey.auth.existingSecret" -}}
+{{- end -}}
+{{- $kids := list -}}
+{{- range .Values.auth.keys -}}
+{{- if has .kid $kids -}}
+{{- fail (printf "auth.keys: two have the kid %s, and no gateway would start" .kid) -}}
+{{- end -}}
+{{- $kids = append $kids .kid -}}
 {{- end -}}
 {{- if and (eq .Values.auth.mode "jwt") (not .Values.auth.keys) (not (include "relayrouter.devKey" .)) -}}
 {{- fail "nobody could come in: auth.mode is jwt and there is no key. Set auth.keys, or auth.generateDevKey=true for a first try" -}}
@@ -66,6 +82,9 @@
 {{- end -}}
 {{- if and (not .Values.serviceAccount.create) .Values.rbac.create .Values.kubernetes.enabled (not .Values.serviceAccount.name) -}}
 {{- fail "rbac.create would give rights to the namespace's account `default`: name yours in serviceAccount.name" -}}
+{{- end -}}
+{{- if and (eq .Values.service.type "ClusterIP") (or .Values.service.nodePort .Values.service.externalTrafficPolicy .Values.service.loadBalancerSourceRanges) -}}
+{{- fail "service.nodePort, externalTrafficPolicy and loadBalancerSourceRanges need service.type NodePort or LoadBalancer" -}}
 {{- end -}}
 {{- include "relayrouter.checkScaling" . -}}
 {{- include "relayrouter.checkTls" . -}}
