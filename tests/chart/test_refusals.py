@@ -44,6 +44,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (tree("podDisruptionBudget.maxUnavailable", 0), "no node could be drained"),
     (tree("podDisruptionBudget.maxUnavailable", None), "needs maxUnavailable or minAvailable"),
     ({"podDisruptionBudget": {"maxUnavailable": None, "minAvailable": 2}}, "minAvailable 2 of 2 pods lets no pod go"),
+    ({"podDisruptionBudget": {"maxUnavailable": None, "minAvailable": "51%"}}, "51% of 2 pods lets no pod go"),
     ({"metrics": {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}}, "every pod twice"),
     ({"metrics": {"serviceMonitor": {"enabled": True}}, "adminService": {"enabled": False}}, "through adminService"),
     (tree("httpRoute.enabled", True), "httpRoute.parentRefs"),
@@ -75,6 +76,7 @@ def test_a_mistake_is_named(values: dict[str, Any], words: str) -> None:
 ALLOWED: list[dict[str, Any]] = [
     {"terminationGracePeriodSeconds": 45},
     {"podDisruptionBudget": {"maxUnavailable": None, "minAvailable": 1}},
+    {"podDisruptionBudget": {"maxUnavailable": None, "minAvailable": "50%"}},
     {"autoscaling": {"enabled": True, "minReplicas": 10}},
     {"redis": {"url": "redis://me@redis:6379", "existingPasswordSecret": "a"}},
     {"enabled": True, "global": {"of": "others"}},

@@ -143,7 +143,7 @@ CONNECTS: tuple[Alert, ...] = (
         f"sum by ({POD}) (relayrouter_connections) * on ({POD}) max by ({POD}) (relayrouter_draining)",
         "> 0",
         "2m",
-        "A drain ends within drain.deadline_seconds (25). With a longer one of yours, raise this as well.",
+        "A drain ends within drain.deadline_seconds (25; in the chart 42). Raise this with a longer one of yours.",
         "{{ $labels.pod }} drains for two minutes and still has {{ $value }} connections",
     ),
     Alert(

@@ -178,7 +178,12 @@ first, the deepest, before another trips over it. `tls` is not in the list: it m
 {{- if or (eq (toString $most) "0") (eq (toString $most) "0%") (eq (toString $least) "100%") -}}
 {{- fail "podDisruptionBudget lets no pod go: no node could be drained. Use maxUnavailable: 1" -}}
 {{- end -}}
-{{- if and (not (kindIs "invalid" $least)) (not (kindIs "string" $least)) (gt $pods 0) (ge ($least | int) $pods) -}}
-{{- fail (printf "podDisruptionBudget.minAvailable %d of %d pods lets no pod go: no node could be drained. Use maxUnavailable: 1" ($least | int) $pods) -}}
+{{- /* Kubernetes rounds a share up: 51% of 2 pods are 2. */ -}}
+{{- $kept := $least | int -}}
+{{- if kindIs "string" $least -}}
+{{- $kept = div (add (mul (trimSuffix "%" $least | int) $pods) 99) 100 | int -}}
+{{- end -}}
+{{- if and (not (kindIs "invalid" $least)) (gt $pods 0) (ge $kept $pods) -}}
+{{- fail (printf "podDisruptionBudget.minAvailable %v of %d pods lets no pod go: no node could be drained. Use maxUnavailable: 1" $least $pods) -}}
 {{- end -}}
 {{- end }}
