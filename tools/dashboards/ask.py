@@ -1,6 +1,7 @@
 """Asks a Prometheus everything that dashboards and alerts ask, and tells what has no data.
 
-`python -m tools.dashboards.ask http://localhost:9090 --namespace relay --release relay`; exit status 1: some has none.
+`python -m tools.dashboards.ask http://localhost:9090 --namespace relay --release relay`; exit status 1: some has none,
+2: there is no Prometheus.
 """
 
 import argparse
@@ -77,10 +78,17 @@ def main() -> int:
     given = parser.parse_args()
     scope = Scope(given.namespace, given.release, window=given.window)
     asked, lacking = 0, set()
-    for name, expr in questions():
-        asked += 1
-        if not has_data(query(given.url.rstrip("/"), scope.fill(expr))):
-            lacking.add(name)
+    try:
+        for name, expr in questions():
+            asked += 1
+            if not has_data(query(given.url.rstrip("/"), scope.fill(expr))):
+                lacking.add(name)
+    except (
+        OSError,
+        ValueError,
+    ) as exc:  # HTTP errors are of the first; a bad URL and an answer that is no JSON of the second
+        print(f"error: {given.url} does not answer as a Prometheus does: {exc}", file=sys.stderr)
+        return 2
     missing = sorted(lacking - set(given.may_lack))
     print(json.dumps({"asked": asked, "without_data": sorted(lacking), "missing": missing}, indent=1))
     return int(bool(missing))

@@ -37,7 +37,11 @@ def main() -> int:
     if arguments.command == "sbom":
         return _write_sbom(arguments.file)
     if arguments.command == "try":
+        if not arguments.archive.is_file():
+            parser.error(f"no such file: {arguments.archive}; `build --archive` writes one")
         return _try(arguments.archive)
+    if shutil.which(arguments.engine) is None:
+        parser.error("no docker whose server answers, and no buildah: install one of them")
     revision = arguments.revision or _revision(arguments.source)
     labels = {"VERSION": arguments.version_label, "REVISION": revision}
     _build(arguments.engine, arguments.name, arguments.source.resolve(), labels, arguments.base)
