@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from gateway.adapters.client.address import retry_after_seconds
 
+_WORDS_BYTES = 200
 RETRYABLE_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -23,7 +24,8 @@ class Reply:
     @classmethod
     def of(cls, status: int, headers: Mapping[str, str], body: bytes) -> Self:
         # A server that failed in the middle of it may have appended.
-        return cls(status, _json_object(body), f"HTTP status {status}", status >= 500, retry_after_seconds(headers))
+        cause = f"HTTP status {status}{_words(headers, body)}"
+        return cls(status, _json_object(body), cause, status >= 500, retry_after_seconds(headers))
 
     @property
     def is_final(self) -> bool:
@@ -44,6 +46,14 @@ class Reply:
     def code(self) -> str | None:
         code = self.error.get("code")
         return code if isinstance(code, str) else None
+
+
+def _words(headers: Mapping[str, str], body: bytes) -> str:
+    """The first line of a refusal in plain text, such as that of a port that speaks TLS."""
+    if not headers.get("Content-Type", "").startswith("text/plain"):
+        return ""
+    line = body[:_WORDS_BYTES].decode("utf-8", "replace").partition("\n")[0].strip()
+    return f": {line}" if line.isprintable() and line else ""
 
 
 def _json_object(text: bytes) -> dict[str, Any]:
