@@ -1,7 +1,7 @@
 """`python -m loadtest.e2e`: everything that RelayRouter promises on Kubernetes, tried on a real one.
 
 Exit status 0: all passed. 1: something failed. 3: this machine cannot run it, and why. Writes build/e2e.json; a full
-run also writes the table in docs/evidence.md.
+run also writes the table in docs/evidence.md, one of single steps with all streams their rows.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final
 
-from loadtest.e2e.evidence import versions_of, write_evidence
+from loadtest.e2e.evidence import amend_evidence, versions_of, write_evidence
 from loadtest.e2e.images import Images
 from loadtest.e2e.inside import ProcessEnded
 from loadtest.e2e.place import Place
@@ -68,6 +68,8 @@ def main() -> int:
         return exit_code([*found.rows, Row("the rest", note=reason, is_tried=False)])
     if is_full:
         write_evidence(found.rows, found.versions)
+    elif streams == STREAMS:
+        amend_evidence(found.rows, found.versions)
     return exit_code(found.rows)
 
 

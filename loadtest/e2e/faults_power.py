@@ -16,9 +16,10 @@ TOOLS_NODE: Final = "node1"
 """With the API server and cluster DNS, and where the load runs."""
 FOUND_OUT_SECONDS: Final = 12.0
 """3 s of silence in a run, 5 s without an answer, and time for a busy machine."""
-BACK_SECONDS: Final = 120.0
+BACK_SECONDS: Final = 180.0
 """The Service names the dead gateways until Kubernetes knows, for 50 s: new sockets may be sent there again. Then a try
-may be under way (10 s) and a wait begin (30 s at most), by the rules of the SDKs; and some time for a busy machine."""
+may be under way (10 s) and a wait begin (30 s at most), by the rules of the SDKs. All readers have one address here, so
+ports come again: one that was tried within 120 s meets what the node remembers of it (conntrack), the dead gateway."""
 NOT_READY_SECONDS: Final = 120.0
 BOOT_SECONDS: Final = 240.0
 

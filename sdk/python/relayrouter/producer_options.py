@@ -16,7 +16,9 @@ SegmentMode = Literal["tokens", "sentence", "structure", "pattern", "raw"]
 
 @dataclass(frozen=True, slots=True)
 class ProducerTiming:
-    connect_timeout: float = 5.0
+    connect_timeout: float = 3.0
+    """For the TCP connection only. A host without power answers nothing while its Service still names it, and a run
+    whose producer finds no gateway for 30 s is abandoned: there must be time for many tries."""
     request_timeout: float = 10.0
     """One request, a long poll's wait not counted; above the gateway's own deadline for Redis."""
     backoff_base: float = 0.1
