@@ -18,10 +18,10 @@ class AdmissionSettings(Topic):
     """Clients that have seen nothing yet. A connect costs 0.4 ms of a core: less than a tenth of it."""
     new_burst: int = Field(400, ge=1)
     """So many at once after a quiet moment: a page that opens for a meeting."""
-    resumes_per_second: float = Field(500, ge=0)
-    """Clients that come back with a position; new ones never take from it. A fifth of a core, so that who stays is
-    served well while a dead neighbour's clients come; at least `drain.returns_per_second`."""
-    resumes_burst: int = Field(500, ge=1)
+    resumes_per_second: float = Field(300, ge=0)
+    """Clients that come back with a position; new ones never take from it. A tenth of a core, so that who stays is
+    served as before while a dead neighbour's clients come; at least `drain.returns_per_second`."""
+    resumes_burst: int = Field(300, ge=1)
     """More at once would delay the text of everybody else."""
     reads_per_second: float = Field(1_000, ge=0)
     """History, and long polls that go on where one ended: each costs less than a connect and ends soon."""

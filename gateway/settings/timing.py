@@ -106,7 +106,7 @@ class DrainSettings(Topic):
     overlap_seconds: float = Field(2, ge=0)
     """A client's old socket is closed so long after its slot: it makes the new one before the old one breaks."""
     returns_per_second: float = Field(100, ge=1)
-    """Never are more clients asked back in a second, even when time is too short to close them one by one. A fifth of
+    """Never are more clients asked back in a second, even when time is too short to close them one by one. A third of
     what one other gateway admits (`admission.resumes_per_second`): several may drain at once."""
 
     @model_validator(mode="after")

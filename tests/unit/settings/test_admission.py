@@ -20,7 +20,7 @@ def test_the_defaults_agree_with_a_drain() -> None:
     ("fields", "names"),
     [
         ({"new_per_second": 401}, ["new_burst"]),
-        ({"resumes_burst": 499}, ["resumes_burst"]),
+        ({"resumes_burst": 299}, ["resumes_burst"]),
         ({"reads_burst": 1, "new_burst": 1}, ["reads_burst", "new_burst"]),
         ({"new_lag_seconds": 2.1}, ["new_lag_seconds"]),
         ({"new_memory_share": 0.96}, ["new_memory_share"]),

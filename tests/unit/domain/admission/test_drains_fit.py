@@ -9,6 +9,8 @@ from gateway.domain.sessions.drain_plan import DrainTimes, Returns, Standing, pl
 from gateway.settings import Settings
 
 SETTINGS = Settings()
+AT_ONCE = int(SETTINGS.admission.resumes_per_second // SETTINGS.drain.returns_per_second)
+"""Drains whose clients one gateway has tokens for: three."""
 
 
 def returns_of(count: int, time_left_seconds: float) -> list[float]:
@@ -24,7 +26,7 @@ def returns_of(count: int, time_left_seconds: float) -> list[float]:
     return [slot.return_at_seconds for slot in slots]
 
 
-@given(st.lists(st.tuples(st.integers(1, 1_500), st.floats(-1, 25), st.floats(0, 20)), min_size=1, max_size=4))
+@given(st.lists(st.tuples(st.integers(1, 1_500), st.floats(-1, 25), st.floats(0, 20)), min_size=1, max_size=AT_ONCE))
 def test_the_clients_of_several_drains_at_once_find_a_token_each_on_the_only_gateway_left(
     drains: list[tuple[int, float, float]],
 ) -> None:
