@@ -38,23 +38,25 @@ demo: $(VENV)/.run ## Run three gateways and a web page to break them on. Ctrl-C
 	@$(BIN)/relayrouter demo
 
 # Fault tests stop and kill processes, and mostly wait. What judges latency, and a browser, run alone. Each part is a target
-# of its own, so that `make -k test` goes on to the next one.
+# of its own, so that `make -k test` goes on to the next one, and remembers by itself what failed in it.
 SLOW := tests/integration/test_faults_slow.py
-PYTEST := $(BIN)/python -m pytest -q
+PYTEST := $(BIN)/python -m pytest -q $(LAST_FAILED) -o cache_dir=.pytest_cache/
 READY := $(VENV)/.dev $(JS)/dist/.built
-test: test-plain test-faults test-slow test-browser test-js ## Run the tests: about twenty minutes on two cores.
+OR_NONE = $(if $(LAST_FAILED),|| test $$? = 5)
+PARTS := test-plain test-faults test-slow test-browser test-js
+test: $(PARTS) ## Run the tests: about twenty minutes on two cores.
 
 test-plain: $(READY)
-	@$(PYTEST) tests/unit tests/chart tests/dashboards tests/image sdk/python/tests tests/integration -m "not soak and not fault" -n $(JOBS) --dist loadfile
+	@$(PYTEST)plain tests/unit tests/chart tests/dashboards tests/image sdk/python/tests tests/integration -m "not soak and not fault" -n $(JOBS) --dist loadfile $(OR_NONE)
 
 test-faults: $(READY)
-	@$(PYTEST) tests/integration -m "fault and not soak" -n $(JOBS) --dist loadfile --ignore $(SLOW)
+	@$(PYTEST)faults tests/integration -m "fault and not soak" -n $(JOBS) --dist loadfile --ignore $(SLOW) $(OR_NONE)
 
 test-slow: $(READY)
-	@$(PYTEST) $(SLOW) -m "not soak"
+	@$(PYTEST)slow $(SLOW) -m "not soak" $(OR_NONE)
 
 test-browser: $(READY)
-	@$(PYTEST) tests/browser
+	@$(PYTEST)browser tests/browser $(OR_NONE)
 
 test-js: $(READY)
 	@$(NPM) run --silent test
@@ -62,9 +64,8 @@ test-js: $(READY)
 	@$(NPM) run --silent pack:test
 	@$(NPM) run --silent check:demo
 
-again: $(READY) # Those that failed last, once more.
-	@$(PYTEST) tests sdk/python/tests -m "not soak" --last-failed --last-failed-no-failures none; test $$? = 0 -o $$? = 5
-	@$(MAKE) --no-print-directory test-js
+again: # Those that failed last, once more.
+	@$(MAKE) --no-print-directory -k $(PARTS) LAST_FAILED="--last-failed --last-failed-no-failures none"
 
 # What its users install, and what is tested.
 $(JS)/node_modules/.installed: $(JS)/package-lock.json | $(VENV)/.dev

@@ -5,6 +5,7 @@ It keeps a history like the real one: a watch gets what happened after its versi
 
 import asyncio
 import json
+import socket
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ class ScriptedApi:
         self._epoch = 0
         """Streams of an older one end."""
         self._runner: web.AppRunner | None = None
+        self._kept = socket.socket()
+        """Bound while it is away: a port that is free may be given to somebody who does answer."""
 
     async def start(self) -> "ScriptedApi":
         app = web.Application()
@@ -49,17 +52,25 @@ class ScriptedApi:
         )
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
+        self._kept.close()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port)
         await site.start()
         self.port = self._runner.addresses[0][1]
         return self
 
     async def stop(self) -> None:
-        """Nobody answers on its port any more; `start` answers there again."""
+        """Nobody answers on its port any more; `start` answers there again, `end` gives it away."""
         if self._runner is not None:
             await self.end_watches()
             await self._runner.cleanup()
             self._runner = None
+            self._kept = socket.socket()
+            self._kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._kept.bind(("127.0.0.1", self.port))
+
+    async def end(self) -> None:
+        await self.stop()
+        self._kept.close()
 
     def kubeconfig(self, folder: Path, token: str = "t") -> Path:
         file = folder / "kubeconfig"

@@ -19,7 +19,7 @@ WAIT_SECONDS = 10.0
 async def api() -> AsyncIterator[ScriptedApi]:
     api = await ScriptedApi().start()
     yield api
-    await api.stop()
+    await api.end()
 
 
 @pytest.fixture

@@ -77,16 +77,20 @@ def _is_decodable(frames: list[Got]) -> bool:
 
 async def test_who_is_behind_with_text_gets_audio_only(stage: Stage) -> None:
     """Video is dropped and counted, audio waits until the text has come; then it flows."""
-    gateway = await stage.gateway(stage.server().url, media__max_age_seconds="60")
+    gateway = await stage.gateway(stage.server().url, media__max_age_seconds="60", media__burst_bytes="8 MiB")
     async with client(gateway.url, "slow", caps="media", receive_buffer_bytes=16_384) as slow:
         slow.pause()
         for _ in range(40):
             await push(gateway.url, {"kind": "data", "text": "x" * 30_000})
         video, audio, told = 0, 0, []
         while not any(payload["audio_only"] for payload in told):
-            await post(gateway.url, "cam", f"type=video&sequence={video}&flags=key", bytes(1_000))
-            await post(gateway.url, "mic", f"type=audio&sequence={audio}", b"sound")
+            answers = (
+                await post(gateway.url, "cam", f"type=video&sequence={video}&flags=key", bytes(1_000)),
+                await post(gateway.url, "mic", f"type=audio&sequence={audio}", b"sound"),
+            )
+            assert [1, 1] == [answer.get("sent") for _, answer in answers], answers
             video, audio = video + 1, audio + 1
+            await asyncio.sleep(0.01)
             if video == 20:
                 slow.bytes_per_second = 400_000
                 slow.go_on()

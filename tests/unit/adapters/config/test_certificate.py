@@ -73,9 +73,11 @@ def test_a_key_with_a_password_is_refused_with_the_remedy() -> None:
     assert "openssl pkey" in problem
 
 
-@pytest.mark.parametrize("cut", [0, 1, 100, len(ONE.chain) // 3])
-def test_half_a_certificate_is_refused(cut: int) -> None:
-    assert refused(ONE.chain[:cut], ONE.key).startswith("tls.crt is no certificate chain in PEM")
+@pytest.mark.parametrize("percent", [0, 1, 10, 33])
+def test_half_a_certificate_is_refused(percent: int) -> None:
+    assert refused(ONE.chain[: len(ONE.chain) * percent // 100], ONE.key).startswith(
+        "tls.crt is no certificate chain in PEM"
+    )
 
 
 @pytest.mark.parametrize(
