@@ -22,6 +22,7 @@ from urllib.parse import SplitResult, urlsplit
 from loadtest.crowd.client import Client
 from loadtest.crowd.link import Link, Refusal
 from loadtest.crowd.pulse import LOOK_SECONDS, Due, Pulse
+from loadtest.crowd.race import Race
 from loadtest.crowd.text import Reading
 
 POLL_SECONDS: Final = 0.25
@@ -44,6 +45,8 @@ class Crowd:
         self._attempts_by_second: Counter[int] = Counter()
         self._epoll = select.epoll()
         self._links: dict[int, tuple[Link, Client]] = {}
+        self._races: dict[Client, Race] = {}
+        """Of attempts that have no connection yet."""
         self._timers: list[tuple[float, int, Client]] = []
         self._numbers = itertools.count()
         self._now = time.monotonic()
@@ -67,11 +70,16 @@ class Crowd:
 
     def open(self, client: Client, url: SplitResult, path: str) -> None:
         self._attempts_by_second[int(time.time())] += 1
-        link = Link(url, path, client.on_frame, Pulse(self._now), self.token)
+        race = Race(self._now, lambda: Link(url, path, client.on_frame, Pulse(self._now), self.token))
+        link = race.enter()
         if link.refusal is not None:
             link.close()
             client.on_refused(link.refusal)
             return
+        self._races[client] = race
+        self._listen(link, client)
+
+    def _listen(self, link: Link, client: Client) -> None:
         self._links[link.fileno()] = link, client
         self._epoll.register(link, select.EPOLLOUT)
 
@@ -106,13 +114,16 @@ class Crowd:
         """For links that died without a word, as with the power of their gateway's machine."""
         late_seconds = self._now - self._looked_at - LOOK_SECONDS
         self._looked_at = self._now
-        for number, (link, client) in list(self._links.items()):
+        for client, race in self._races.items():
+            if race.wants_another(self._now) and (another := race.enter()).refusal is None:
+                self._listen(another, client)
+        for link, client in list(self._links.values()):
             match link.pulse.look(self._now, late_seconds, self._quiet_seconds, is_welcome=bool(link.connection)):
                 case Due.ASK:
                     link.ask()
                 case Due.DEAD:
                     self.counts["fell_silent"] += 1
-                    self._drop(number, link, client)
+                    self._drop(link, client)
                 case Due.NOTHING:
                     pass
 
@@ -135,16 +146,26 @@ class Crowd:
         if event & select.EPOLLOUT and not link.is_upgraded:
             if link.on_writable():
                 self._epoll.modify(number, select.EPOLLIN)
+                for loser in self._races.pop(client).others(link):
+                    self._forget(loser)
                 return
         elif link.on_readable():
             return
-        self._drop(number, link, client)
+        self._drop(link, client)
 
-    def _drop(self, number: int, link: Link, client: Client) -> None:
-        """It has ended."""
-        del self._links[number]
-        self._epoll.unregister(number)
+    def _forget(self, link: Link) -> None:
+        del self._links[link.fileno()]
+        self._epoll.unregister(link)
         link.close()
+
+    def _drop(self, link: Link, client: Client) -> None:
+        """It has ended."""
+        self._forget(link)
+        if (race := self._races.get(client)) is not None and link in race.links:
+            race.links.remove(link)
+            if race.links:
+                return
+            del self._races[client]
         if link.refusal is not None or not link.is_upgraded:
             client.on_refused(link.refusal or Refusal(0))
         else:

@@ -17,6 +17,7 @@ from relayrouter.backoff import Backoff
 from relayrouter.credentials import Credentials, TokenUnavailable
 from relayrouter.endings import error_of, refusal
 from relayrouter.errors import ConflictError, RelayError
+from relayrouter.hedging import HedgedConnector
 from relayrouter.http import TRANSPORT_ERRORS, Answer, read_answer
 from relayrouter.options import TokenSource
 from relayrouter.producer_lines import line_of
@@ -108,7 +109,7 @@ class Gateways:
 
     def open(self) -> None:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self.timing.connect_timeout)
-        self._client = aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(ssl=self._tls or True))
+        self._client = aiohttp.ClientSession(timeout=timeout, connector=HedgedConnector(self._tls))
 
     async def close(self) -> None:
         client, self._client = self._client, None

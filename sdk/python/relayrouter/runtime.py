@@ -20,6 +20,7 @@ from relayrouter.digests import heal
 from relayrouter.errors import ClosedError, RelayError
 from relayrouter.events import Events, InputEvent, StateEvent
 from relayrouter.handover import Handover, Item, Over
+from relayrouter.hedging import HedgedConnector
 from relayrouter.http import Http, refused_redirects
 from relayrouter.input_queue import InputQueue
 from relayrouter.media import MediaReader
@@ -73,7 +74,7 @@ class Runtime:
         self._was_live = False
         self._ending: asyncio.Task[None] | None = None
         self._http_client = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=options.tls or True),
+            connector=HedgedConnector(options.tls),
             timeout=aiohttp.ClientTimeout(total=None),
             cookie_jar=aiohttp.DummyCookieJar(),
             trace_configs=[refused_redirects()],
