@@ -77,6 +77,7 @@ SPECIAL: Mapping[str, Schema] = {
     "fullnameOverride": _NAME,
     "commonLabels": _ANNOTATIONS,
     "image.pullPolicy": _PULL,
+    "image.repository": _STRINGS["items"],
     "image.digest": _DIGEST,
     "update.maxSurge": _SHARE,
     "update.maxUnavailable": _SHARE,

@@ -57,8 +57,8 @@ class Runs:
         self.by_tokens = TokenRuns(parts.measures, parts.settings.lease_seconds)
         self._recent: deque[dict[str, Any]] = deque(maxlen=MAX_RECENT)
         self._is_draining = False
-        self._nobody = asyncio.Event()
-        self._nobody.set()
+        self._has_settled = asyncio.Event()
+        """Set when the last open ingest has ended, or a drain is taken back."""
 
     @property
     def unsent_bytes(self) -> int:
@@ -124,7 +124,6 @@ class Runs:
         if before is not None:
             before.ingest.stop(failures.replaced())
         held = self.open[key] = HeldIngest(ingest, request)
-        self._nobody.clear()
         if self._is_draining:
             ingest.retire()
         try:
@@ -136,7 +135,7 @@ class Runs:
             if self.open.get(key) is held:
                 del self.open[key]
             if not self.open:
-                self._nobody.set()
+                self._has_settled.set()
 
     def on_stopped(self, fields: list[bytes]) -> None:
         """Bus STOPPED: somebody else ended the run. Raises ValueError or IndexError for what is no such notice."""
@@ -162,7 +161,9 @@ class Runs:
         try:
             async with asyncio.timeout(deadline_seconds):
                 await self._retire(spread_seconds)
-                await self._nobody.wait()
+                while self.open and self._is_draining:
+                    self._has_settled.clear()
+                    await self._has_settled.wait()
         except TimeoutError:
             log.warning("ingests_left", open=len(self.open))
 
@@ -179,6 +180,7 @@ class Runs:
     def reopen(self) -> None:
         """The drain was taken back."""
         self._is_draining = False
+        self._has_settled.set()
 
     # ---- other requests --------------------------------------------------------------------------------------------
 

@@ -69,6 +69,12 @@
 {{- if and (eq .Values.auth.mode "jwt") (not .Values.auth.keys) (not (include "relayrouter.devKey" .)) -}}
 {{- fail "nobody could come in: auth.mode is jwt and there is no key. Set auth.keys, or auth.generateDevKey=true for a first try" -}}
 {{- end -}}
+{{- if and (eq .Values.auth.mode "none") .Values.auth.keys -}}
+{{- fail "auth.keys are set, and auth.mode `none` lets everybody in without: set auth.mode=jwt, or leave the keys out" -}}
+{{- end -}}
+{{- if hasKey (.Values.podAnnotations | default dict) "checksum/config" -}}
+{{- fail "podAnnotations: checksum/config is the chart's own; name yours otherwise" -}}
+{{- end -}}
 {{- if and .Values.routeTable.data .Values.routeTable.existingConfigMap -}}
 {{- fail "routeTable.data and routeTable.existingConfigMap are both set: keep one" -}}
 {{- end -}}
@@ -96,6 +102,9 @@
 {{- end -}}
 {{- if and .Values.networkPolicy.enabled (not .Values.networkPolicy.adminFrom) .Values.ingress.enabled (has .Values.ingress.preset (list "aws" "gcp")) -}}
 {{- fail (printf "ingress.preset %s lets the balancer ask for readiness on the admin port, and networkPolicy lets only monitoring in there: put the balancer's networks and Prometheus into networkPolicy.adminFrom" .Values.ingress.preset) -}}
+{{- end -}}
+{{- if and .Values.httpRoute.envoyGateway.enabled (not .Values.httpRoute.enabled) -}}
+{{- fail "httpRoute.envoyGateway is about the chart's HTTPRoute: set httpRoute.enabled too" -}}
 {{- end -}}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute.enabled needs httpRoute.parentRefs, for example [{name: my-gateway}]" -}}

@@ -230,7 +230,7 @@ async def test_a_drain_that_is_taken_back_sends_nobody_else_away() -> None:
     await settle()
 
     runs.reopen()
+    await asyncio.wait_for(draining, 1)  # not its whole deadline, with a warning at the end
     await asyncio.sleep(20)
 
     assert [it.told_at is None for it in leaving] == [False] + 99 * [True]
-    draining.cancel()
