@@ -27,6 +27,8 @@ from gateway.domain.wire.cursor import Cursor
 
 SUBPROTOCOL = "relayrouter.v1"
 _MAX_FRAME_BYTES = 4 * 1024 * 1024
+_MAX_WORDS_BYTES = 200
+"""Of an answer in plain text that says why there is no upgrade."""
 _POSITION_KINDS = ("welcome", "gap", "forked", "snapshot")
 
 
@@ -201,6 +203,8 @@ class SessionReader:
         with suppress(aiohttp.ClientError, OSError, TimeoutError, ValueError, KeyError, TypeError):
             async with asyncio.timeout(self._settings.connect_seconds):
                 async with http.get(decision_url(url, self._session, query), headers=headers) as response:
+                    if response.content_type == "text/plain":  # a port that speaks TLS, or a proxy
+                        return (await response.content.read(_MAX_WORDS_BYTES)).decode(errors="replace").strip()
                     body = await response.json(content_type=None)
                     return str(body["error"]["message"])
         return ""

@@ -1,6 +1,7 @@
 """What a gateway does with connections is the same over TLS: reading, resuming, slow readers, drains, media."""
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,19 @@ async def test_a_run_is_read_whole_through_the_death_of_a_gateway(secured: Secur
         text = await reading
 
     assert "".join(WORDS) == text
+
+
+async def test_the_command_line_says_that_the_port_speaks_tls(secured: Secured) -> None:
+    """A forgotten s in the URL: "400" alone leaves one looking for the mistake in the query."""
+    gateway = await secured.gateway()
+    plain = gateway.url.replace("https://", "http://")
+    tailing = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "gateway", "tail", "s", "--url", plain, stderr=asyncio.subprocess.PIPE
+    )
+    _, said = await asyncio.wait_for(tailing.communicate(), 30)
+
+    assert tailing.returncode != 0
+    assert "This port speaks TLS: use https:// or wss://." in said.decode()
 
 
 async def _has_some(session: Any) -> bool:
