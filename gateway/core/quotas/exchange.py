@@ -60,7 +60,9 @@ class QuotaExchange:
     async def tell(self) -> None:
         if self._has_left:
             return
-        usage = encode_usage(self._quotas.usage(with_presence=not self._is_draining()))
+        usage = encode_usage(await self._quotas.usage(with_presence=not self._is_draining()))
+        if self._has_left:
+            return
         try:
             told = await self._board.tell(self._gateway, usage, LEASE_TELLS * self.pause_seconds)
         except StoreUnavailable as exc:

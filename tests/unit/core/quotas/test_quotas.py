@@ -1,5 +1,6 @@
 """Appends against quotas: what is charged, what is refused, what gateways make of what they tell each other."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -66,14 +67,14 @@ def test_without_settings_there_are_none() -> None:
     assert Quotas.of(QuotaSettings(), Measures(), Clock()) is None
 
 
-def test_a_tenant_named_without_limits_is_watched() -> None:
+async def test_a_tenant_named_without_limits_is_watched() -> None:
     """Nothing is refused; its usage is told."""
     clock = Clock()
     quotas = make(clock, tenants={"acme": {}})
 
     assert granted(quotas, tries=100) == 100
     clock.now += 1
-    assert quotas.usage() == {"acme": TenantUse(0, 0, 100.0, 1_000.0)}
+    assert await quotas.usage() == {"acme": TenantUse(0, 0, 100.0, 1_000.0)}
 
 
 @pytest.mark.parametrize(
@@ -229,7 +230,7 @@ def test_a_tenant_that_comes_later_has_the_share_that_is_left() -> None:
     assert granted(quotas) < 10
 
 
-def test_who_is_refused_asks_for_all_and_hurries() -> None:
+async def test_who_is_refused_asks_for_all_and_hurries() -> None:
     """Once: when it was told, there is nothing to hurry for."""
     clock, hurries = Clock(), []
     quotas = make(clock, appends_per_second=100)
@@ -237,7 +238,7 @@ def test_who_is_refused_asks_for_all_and_hurries() -> None:
     quotas.on_short = lambda: hurries.append(clock.now)
     granted(quotas)
     clock.now += 0.2
-    told = quotas.usage()["acme"]
+    told = (await quotas.usage())["acme"]
     granted(quotas)
 
     assert hurries == [100.0]
@@ -252,17 +253,17 @@ def test_alone_nobody_is_hurried() -> None:
     assert granted(quotas) == 10
 
 
-def test_what_was_told_of_the_last_second_is_a_rate() -> None:
+async def test_what_was_told_of_the_last_second_is_a_rate() -> None:
     """It fades when traffic ends; a tenant without any is not told of."""
     clock = Clock()
     quotas = make(clock, appends_per_second=1_000)
     quotas.check_append(REF, 30, 600)
     clock.now += 2
-    first = quotas.usage()["acme"].appends
+    first = (await quotas.usage())["acme"].appends
     clock.now += 2
-    second = quotas.usage()["acme"].appends
+    second = (await quotas.usage())["acme"].appends
     clock.now += 60
-    third = quotas.usage()["acme"].appends
+    third = (await quotas.usage())["acme"].appends
 
     assert first == 15
     assert 0 < second < first / 2
@@ -284,7 +285,7 @@ def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert granted(quotas, ref=ref_of("b")) == 10
 
 
-def test_few_tenants_are_told_those_near_their_quotas_first(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_few_tenants_are_told_those_near_their_quotas_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the others need most."""
     monkeypatch.setattr(quotas_module, "MAX_TOLD", 1)
     clock = Clock()
@@ -293,10 +294,33 @@ def test_few_tenants_are_told_those_near_their_quotas_first(monkeypatch: pytest.
     quotas.check_append(ref_of("large"), 100, 1)
     clock.now += 1
 
-    assert quotas.usage().keys() == {"small"}
+    assert (await quotas.usage()).keys() == {"small"}
 
 
-def test_only_who_is_limited_or_named_is_told() -> None:
+@pytest.mark.parametrize(("tenants", "turns"), [(1, 0), (2, 1), (9, 4)])
+async def test_many_tenants_are_looked_at_in_turns(tenants: int, turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text of others is delivered in between; nobody is left out."""
+    monkeypatch.setattr(quotas_module, "TENANTS_A_TURN", 2)
+    quotas = make(Clock(), connections=5)
+    for number in range(tenants):
+        quotas.presence.joined(Tenant(f"t{number}"), is_new_session=True)
+    had = 0
+
+    async def others() -> None:
+        nonlocal had
+        while True:
+            await asyncio.sleep(0)
+            had += 1
+
+    busy = asyncio.ensure_future(others())
+    await asyncio.sleep(0)
+    told = await quotas.usage()
+    busy.cancel()
+
+    assert (len(told), had) == (tenants, turns)
+
+
+async def test_only_who_is_limited_or_named_is_told() -> None:
     """Others' names are nobody's affair."""
     clock = Clock()
     quotas = make(clock, tenants={"acme": {"connections": 5}})
@@ -304,7 +328,7 @@ def test_only_who_is_limited_or_named_is_told() -> None:
     quotas.presence.joined(Tenant("acme"), is_new_session=True)
     clock.now += 1
 
-    assert quotas.usage() == {"acme": TenantUse(1, 1, 0.0, 0.0)}
+    assert await quotas.usage() == {"acme": TenantUse(1, 1, 0.0, 0.0)}
 
 
 def test_the_report_adds_up_all_gateways() -> None:
