@@ -118,7 +118,7 @@ class Quotas:
     # ---- what gateways tell each other -------------------------------------------------------------------------
 
     async def usage(self, *, with_presence: bool = True) -> dict[str, TenantUse]:
-        """For the others; asks for each tenant what its demand was since the last time. Others have turns in between."""
+        """For the others; asks each tenant for its demand since the last time. Others have turns in between."""
         now = self.clock()
         rows: list[tuple[float, Tenant, TenantUse]] = []
         there = {*self._tenants, *self.presence.tenants}
