@@ -50,7 +50,6 @@ class Crowd:
         self._timers: list[tuple[float, int, Client]] = []
         self._numbers = itertools.count()
         self._now = time.monotonic()
-        self._wall_ms = time.time() * 1000
         self._to_open: list[Client] = []
         self._opening: set[Client] = set()
         self._quiet_seconds = quiet_seconds
@@ -60,10 +59,6 @@ class Crowd:
 
     def now(self) -> float:
         return self._now
-
-    def wall_ms(self) -> float:
-        """Of the last look: all that came with it came by then."""
-        return self._wall_ms
 
     def later(self, seconds: float, client: Client) -> None:
         heapq.heappush(self._timers, (self._now + seconds, next(self._numbers), client))
@@ -96,7 +91,7 @@ class Crowd:
         self._to_open.reverse()
         while True:
             events = self._epoll.poll(self._wait_seconds())
-            self._now, self._wall_ms = time.monotonic(), time.time() * 1000
+            self._now = time.monotonic()
             for number, event in events:
                 if number == _STDIN:
                     if not (line := os.read(_STDIN, 65536)):

@@ -24,7 +24,6 @@ class Loop(Protocol):
     token: str
 
     def now(self) -> float: ...
-    def wall_ms(self) -> float: ...
     def open(self, client: "Client", url: SplitResult, path: str) -> None: ...
     def later(self, seconds: float, client: "Client") -> None: ...
 
@@ -88,7 +87,7 @@ class Client:
         if frame["type"] == "text":
             link.last_seq = self.reading.message(frame, link.last_seq)
             if self.is_timed:
-                self.times_ms.append(self.loop.wall_ms() - frame["timestamp"])
+                self.times_ms.append(link.arrived_ms - frame["timestamp"])
             return
         body = frame["payload"]
         match body["kind"]:

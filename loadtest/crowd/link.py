@@ -5,6 +5,8 @@ import errno
 import json
 import os
 import socket
+import struct
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,6 +15,9 @@ from urllib.parse import SplitResult
 from loadtest.crowd.pulse import Pulse
 
 RECEIVE_BYTES: Final = 64 * 1024
+_TIMESTAMPS: Final = 35
+"""SO_TIMESTAMPNS, which Python has no name for: the kernel says when it received what it hands out."""
+_TIMESTAMP: Final = struct.Struct("qq")
 _UNDER_WAY: Final = (0, errno.EINPROGRESS)
 
 
@@ -29,8 +34,8 @@ class Link:
     """`on_writable` and `on_readable` are called by the loop; what happens goes to the callbacks."""
 
     __slots__ = (
-        "_buffer", "_on_frame", "_request", "_socket", "close_code", "connection", "is_upgraded", "last_seq", "pulse",
-        "refusal", "url",
+        "_buffer", "_on_frame", "_request", "_socket", "arrived_ms", "close_code", "connection", "is_upgraded",
+        "last_seq", "pulse", "refusal", "url",
     )  # fmt: skip
 
     def __init__(
@@ -51,11 +56,14 @@ class Link:
         """Its id, once it was welcomed."""
         self.last_seq = 0
         """Of the last message that it brought, or its welcome's."""
+        self.arrived_ms = 0.0
+        """When this machine had what is being read, on the wall clock: a crowd that is busy comes to it later."""
         self.close_code = 0
         self.refusal: Refusal | None = None
         self._socket = socket.socket()
         self._socket.setblocking(False)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setsockopt(socket.SOL_SOCKET, _TIMESTAMPS, 1)
         if self._socket.connect_ex((url.hostname or "127.0.0.1", url.port or 80)) not in _UNDER_WAY:
             self.refusal = Refusal(0)
 
@@ -80,11 +88,12 @@ class Link:
     def on_readable(self) -> bool:
         """False: the socket has ended, or was refused."""
         try:
-            data = self._socket.recv(RECEIVE_BYTES)
+            data, told, _, _ = self._socket.recvmsg(RECEIVE_BYTES, socket.CMSG_SPACE(_TIMESTAMP.size))
         except BlockingIOError:
             return True
         except OSError:
-            data = b""
+            data, told = b"", []
+        self.arrived_ms = _milliseconds(told)
         if not data:
             if not self.is_upgraded:
                 self.refusal = self.refusal or Refusal(0)
@@ -153,6 +162,15 @@ class Link:
 def parse(payload: bytes) -> dict[str, Any]:
     frame: dict[str, Any] = json.loads(payload)
     return frame
+
+
+def _milliseconds(told: list[tuple[int, int, bytes]]) -> float:
+    """Of the kernel's word; a kernel that says none leaves the time at which it is read."""
+    for _, what, value in told:
+        if what == _TIMESTAMPS:
+            seconds, nanoseconds = _TIMESTAMP.unpack(value)
+            return float(seconds * 1000 + nanoseconds / 1e6)
+    return time.time() * 1000
 
 
 __all__ = ["Link", "Refusal", "parse"]

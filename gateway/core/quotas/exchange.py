@@ -58,8 +58,6 @@ class QuotaExchange:
                     await self._is_short.wait()
 
     async def tell(self) -> None:
-        if self._has_left:
-            return
         usage = encode_usage(await self._quotas.usage(with_presence=not self._is_draining()))
         if self._has_left:
             return
