@@ -70,7 +70,7 @@ class Rebalance:
         excess = floor(stays - mean * (1 + self._rules.within * AIM_SHARE))
         if not self.is_shedding:
             self._look_for_a_start(now, stays, mean)
-        elif excess <= 0:
+        elif excess <= 0 and not leaving:  # of those who are asked some come back here: it is even once all are settled
             self._stop()
         if not self.is_shedding:
             return 0

@@ -73,6 +73,15 @@ def test_goes_on_below_the_border_until_it_is_well_within() -> None:
     assert 0 == rebalance.step(15, 114, [86])
 
 
+def test_those_who_came_back_are_asked_again_also_when_few_are_left() -> None:
+    """It had ended when the last one was asked, and fewer than would begin it anew stayed too many for ever."""
+    rebalance = Rebalance(AT_ONCE)
+
+    asked = [rebalance.step(0, 31, [0]), rebalance.step(5, 31, [0], leaving=14), rebalance.step(10, 25, [6])]
+
+    assert asked == [14, 0, 8]
+
+
 def test_who_was_asked_is_not_counted_again_before_it_left() -> None:
     rebalance = Rebalance(AT_ONCE)
 
