@@ -23,9 +23,10 @@ class HedgedConnector(aiohttp.TCPConnector):
         """`tls`: None for the system's authorities."""
         super().__init__(ssl=tls or True, happy_eyeballs_delay=HEDGE_SECONDS)
 
-    async def _resolve_host(self, *args: Any, **kwargs: Any) -> list[Any]:
-        # Not by a resolver of our own: addresses in numbers never get to one.
-        return [*await super()._resolve_host(*args, **kwargs)] * MOST
+    async def _wrap_create_connection(self, *args: Any, addr_infos: list[Any], **kwargs: Any) -> Any:
+        # Here, and not where names are resolved: aiohttp goes through what that found again after each failed race, so
+        # a failure would take four time-outs, and a certificate that is not trusted four handshakes.
+        return await super()._wrap_create_connection(*args, addr_infos=[*addr_infos] * MOST, **kwargs)
 
 
 __all__ = ["HEDGE_SECONDS", "MOST", "HedgedConnector"]

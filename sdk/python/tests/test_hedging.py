@@ -104,3 +104,33 @@ async def test_a_port_that_refuses_is_one_failure_at_once() -> None:
                 await http.get(url)
 
     assert caught.value.errno == errno.ECONNREFUSED
+
+
+async def test_an_address_that_is_all_dead_ends_after_one_time_out(dead_host: int) -> None:
+    """Tries are beside each other, not one after the other."""
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=1.5)
+    async with aiohttp.ClientSession(connector=HedgedConnector(), timeout=timeout) as http:
+        began_at = asyncio.get_running_loop().time()
+        with pytest.raises(aiohttp.ServerTimeoutError):
+            await http.get(f"http://127.0.0.1:{dead_host}/")
+
+    assert asyncio.get_running_loop().time() - began_at < 3.0
+
+
+async def test_what_speaks_no_tls_is_asked_once() -> None:
+    """A gateway that sheds handshakes must not get four for one."""
+    came = 0
+
+    def come(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal came
+        came += 1
+        writer.write(b"no TLS\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(come, "127.0.0.1", 0) as server:
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        async with aiohttp.ClientSession(connector=HedgedConnector()) as http:
+            with pytest.raises(aiohttp.ClientConnectorError):
+                await http.get(url)
+
+    assert came == 1
