@@ -38,25 +38,27 @@ demo: $(VENV)/.run ## Run three gateways and a web page to break them on. Ctrl-C
 	@$(BIN)/relayrouter demo
 
 # Fault tests stop and kill processes, and mostly wait. What judges latency, and a browser, run alone. Each part is a target
-# of its own, so that `make -k test` goes on to the next one, and remembers by itself what failed in it.
+# of its own, so that `make -k test` goes on to the next one, and remembers by itself that it passed, or what failed in it.
 SLOW := tests/integration/test_faults_slow.py
-PYTEST := $(BIN)/python -m pytest -q $(LAST_FAILED) -o cache_dir=.pytest_cache/
 READY := $(VENV)/.dev $(JS)/dist/.built
-OR_NONE = $(if $(LAST_FAILED),|| test $$? = 5)
 PARTS := test-plain test-faults test-slow test-browser test-js
+PASSED := .pytest_cache/$$PART.passed
+AT_ONCE := -n $(JOBS) --dist loadfile
+BEGIN = $(if $(AGAIN),test -e $(PASSED) ||,mkdir -p .pytest_cache; rm -f $(PASSED);)
+part = @PART=$(1); $(BEGIN) { $(BIN)/python -m pytest -q $(if $(AGAIN),--last-failed) -o cache_dir=.pytest_cache/$$PART $(2) && touch $(PASSED); }
 test: $(PARTS) ## Run the tests: about twenty minutes on two cores.
 
 test-plain: $(READY)
-	@$(PYTEST)plain tests/unit tests/chart tests/dashboards tests/image sdk/python/tests tests/integration -m "not soak and not fault" -n $(JOBS) --dist loadfile $(OR_NONE)
+	$(call part,plain,tests/unit tests/chart tests/dashboards tests/image sdk/python/tests tests/integration -m "not soak and not fault" $(AT_ONCE))
 
 test-faults: $(READY)
-	@$(PYTEST)faults tests/integration -m "fault and not soak" -n $(JOBS) --dist loadfile --ignore $(SLOW) $(OR_NONE)
+	$(call part,faults,tests/integration -m "fault and not soak" $(AT_ONCE) --ignore $(SLOW))
 
 test-slow: $(READY)
-	@$(PYTEST)slow $(SLOW) -m "not soak" $(OR_NONE)
+	$(call part,slow,$(SLOW) -m "not soak")
 
 test-browser: $(READY)
-	@$(PYTEST)browser tests/browser $(OR_NONE)
+	$(call part,browser,tests/browser)
 
 test-js: $(READY)
 	@$(NPM) run --silent test
@@ -64,8 +66,8 @@ test-js: $(READY)
 	@$(NPM) run --silent pack:test
 	@$(NPM) run --silent check:demo
 
-again: # Those that failed last, once more.
-	@$(MAKE) --no-print-directory -k $(PARTS) LAST_FAILED="--last-failed --last-failed-no-failures none"
+again: # What did not pass, once more: what failed in it, or all where nothing was reported.
+	@$(MAKE) --no-print-directory -k $(PARTS) AGAIN=1
 
 # What its users install, and what is tested.
 $(JS)/node_modules/.installed: $(JS)/package-lock.json | $(VENV)/.dev

@@ -47,6 +47,8 @@ class Crowd:
         self._links: dict[int, tuple[Link, Client]] = {}
         self._races: dict[Client, Race] = {}
         """Of attempts that have no connection yet."""
+        self._ended: list[Link] = []
+        """Closed when all events of a look are dealt with: a new socket may have the same number."""
         self._timers: list[tuple[float, int, Client]] = []
         self._numbers = itertools.count()
         self._now = time.monotonic()
@@ -65,7 +67,8 @@ class Crowd:
 
     def open(self, client: Client, url: SplitResult, path: str) -> None:
         self._attempts_by_second[int(time.time())] += 1
-        race = Race(self._now, lambda: Link(url, path, client.on_frame, Pulse(self._now), self.token))
+        began_at = self._now  # the time for all of its sockets
+        race = Race(began_at, lambda: Link(url, path, client.on_frame, Pulse(began_at), self.token))
         link = race.enter()
         if link.refusal is not None:
             link.close()
@@ -99,6 +102,8 @@ class Crowd:
                     print(json.dumps(self._answer(json.loads(line))), flush=True)
                 elif (found := self._links.get(number)) is not None:
                     self._take(number, event, *found)
+            while self._ended:
+                self._ended.pop().close()
             while self._timers and self._timers[0][0] <= self._now:
                 heapq.heappop(self._timers)[2].attempt()
             self._open_some()
@@ -151,7 +156,7 @@ class Crowd:
     def _forget(self, link: Link) -> None:
         del self._links[link.fileno()]
         self._epoll.unregister(link)
-        link.close()
+        self._ended.append(link)
 
     def _drop(self, link: Link, client: Client) -> None:
         """It has ended."""

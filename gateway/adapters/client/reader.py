@@ -204,7 +204,7 @@ class SessionReader:
             async with asyncio.timeout(self._settings.connect_seconds):
                 async with http.get(decision_url(url, self._session, query), headers=headers) as response:
                     if response.content_type == "text/plain":  # a port that speaks TLS, or a proxy
-                        return (await response.content.read(_MAX_WORDS_BYTES)).decode(errors="replace").strip()
+                        return _first_line(await response.content.read(_MAX_WORDS_BYTES))
                     body = await response.json(content_type=None)
                     return str(body["error"]["message"])
         return ""
@@ -288,6 +288,12 @@ class SessionReader:
 def _text(frame: Frame, name: str) -> str | None:
     value = frame.payload.get(name)
     return value if isinstance(value, str) else None
+
+
+def _first_line(words: bytes) -> str:
+    """Of a stranger: nothing that moves a terminal's cursor."""
+    line = words.decode(errors="replace").strip().partition("\n")[0]
+    return "".join(letter for letter in line if letter.isprintable())
 
 
 __all__ = ["SUBPROTOCOL", "NewToken", "ReaderIdentity", "ReaderState", "ReaderStatus", "SessionReader", "Start"]

@@ -23,10 +23,12 @@ class HedgedConnector(aiohttp.TCPConnector):
         """`tls`: None for the system's authorities."""
         super().__init__(ssl=tls or True, happy_eyeballs_delay=HEDGE_SECONDS)
 
-    async def _wrap_create_connection(self, *args: Any, addr_infos: list[Any], **kwargs: Any) -> Any:
+    async def _wrap_create_connection(self, *args: Any, **kwargs: Any) -> Any:
         # Here, and not where names are resolved: aiohttp goes through what that found again after each failed race, so
         # a failure would take four time-outs, and a certificate that is not trusted four handshakes.
-        return await super()._wrap_create_connection(*args, addr_infos=[*addr_infos] * MOST, **kwargs)
+        if "addr_infos" in kwargs:  # another aiohttp may name it otherwise: then there is one try, as without this
+            kwargs["addr_infos"] = [*kwargs["addr_infos"]] * MOST
+        return await super()._wrap_create_connection(*args, **kwargs)
 
 
 __all__ = ["HEDGE_SECONDS", "MOST", "HedgedConnector"]
