@@ -68,9 +68,8 @@ class ServerSettings(Topic):
     """The one that your proxies write or append to. The other one is whatever the client sent, and is not read."""
     max_connections: int = Field(20_000, ge=1)
     """20 KiB for each idle one makes 400 MB; beyond it new ones get 503."""
-    max_handshakes: int = Field(64, ge=1)
-    """Connects that ask Redis at once; the others wait for their turn. Fewer keep a storm from standing in front of all
-    text there; more are needed where Redis is far or one of its servers away, as each wait for it takes a place."""
+    max_handshakes: int = Field(256, ge=1)
+    """Connects in progress at once; a storm waits in the listen queue and not in memory."""
     header_timeout_seconds: float = Field(10, gt=0)
     """How long a request may take to send its headers: stops sockets that trickle them."""
     keepalive_seconds: float = Field(90, ge=1, le=3_600)
