@@ -174,7 +174,7 @@ def _backlog(connection: Connection) -> float:
 
 def _told(connection: Connection) -> dict[str, object]:
     quality = connection.quality
-    rtt = quality.rtt_seconds
+    rtt = quality.apparent_rtt_seconds
     payload: dict[str, object] = {"kind": "quality", "level": quality.level.value, "score": quality.score}
     if rtt is not None:
         payload["rtt_ms"] = round(rtt * 1000)

@@ -33,7 +33,6 @@ class Level(StrEnum):
 
 
 _RANK: Final = {Level.GOOD: 0, Level.FAIR: 1, Level.POOR: 2}
-_WORSE_FIRST: Final = (Level.POOR, Level.FAIR)
 
 
 class Thresholds(NamedTuple):
@@ -46,8 +45,8 @@ class Thresholds(NamedTuple):
 class Quality:
     """One per connection; small. `level` is what counts now."""
 
-    __slots__ = ("_backlog", "_better_since", "_returns", "_unsettled_until", "counted_at", "hint_seconds", "level",
-                 "measured_at", "rtt_seconds", "sample", "thresholds", "told")  # fmt: skip
+    __slots__ = ("_awaited_rtt", "_backlog", "_better_since", "_returns", "_unsettled_until", "counted_at",
+                 "hint_seconds", "level", "measured_at", "rtt_seconds", "sample", "thresholds", "told")  # fmt: skip
 
     def __init__(self, thresholds: Thresholds) -> None:
         self.thresholds = thresholds
@@ -64,6 +63,8 @@ class Quality:
         """When a measurement was last begun out of turn; whoever begins it sets this."""
         self.counted_at = -inf
         """When a round trip last went into the gateway's own figures; whoever counts sets this."""
+        self._awaited_rtt = 0.0
+        """Of the newest look: the round trip is at least that, as an answer is still awaited; or 0."""
         self._backlog = 0.0
         self._better_since: float | None = None
         self._returns = 0
@@ -85,9 +86,11 @@ class Quality:
         """
         self._backlog += SMOOTHING * (min(backlog, 1.0) - self._backlog)
         rtt = self.rtt_seconds or 0.0
-        if waiting_seconds > rtt:
-            rtt = self._with(waiting_seconds)
+        self._awaited_rtt = self._with(waiting_seconds) if waiting_seconds > rtt else 0.0
+        rtt = max(rtt, self._awaited_rtt)
         level = self._judged(rtt, now)
+        if level is Level.GOOD and self.level is Level.GOOD:
+            return False  # nearly always
         if _RANK[level] >= _RANK[self.level]:
             self._better_since = None
             is_changed = level is not self.level
@@ -101,9 +104,14 @@ class Quality:
         return True
 
     @property
+    def apparent_rtt_seconds(self) -> float | None:
+        """As far as it is known: also the first answer that is late says something before it comes."""
+        return max(self.rtt_seconds or 0.0, self._awaited_rtt) or None
+
+    @property
     def score(self) -> float:
         """1 is perfect; about a half where poor begins."""
-        rtt_share = (self.rtt_seconds or 0.0) / self.thresholds.poor_rtt_seconds
+        rtt_share = (self.apparent_rtt_seconds or 0.0) / self.thresholds.poor_rtt_seconds
         return round(1 / (1 + rtt_share**2 + (self._backlog / BACKLOG_POOR) ** 2), 2)
 
     @property
@@ -118,15 +126,20 @@ class Quality:
 
     def _judged(self, rtt: float, now: float) -> Level:
         returns = self._returns if now < self._unsettled_until else 0
-        limits = {
-            Level.POOR: (self.thresholds.poor_rtt_seconds, BACKLOG_POOR, RETURNS_POOR),
-            Level.FAIR: (self.thresholds.fair_rtt_seconds, BACKLOG_FAIR, RETURNS_FAIR),
-        }
-        for level in _WORSE_FIRST:
-            rtt_limit, backlog_limit, returns_limit = limits[level]
-            share = CALM if _RANK[self.level] >= _RANK[level] else 1.0
-            if rtt > rtt_limit * share or self._backlog > backlog_limit * share or returns >= returns_limit:
-                return level
+        share = CALM if self.level is Level.POOR else 1.0
+        if (
+            rtt > self.thresholds.poor_rtt_seconds * share
+            or self._backlog > BACKLOG_POOR * share
+            or returns >= RETURNS_POOR
+        ):
+            return Level.POOR
+        share = 1.0 if self.level is Level.GOOD else CALM
+        if (
+            rtt > self.thresholds.fair_rtt_seconds * share
+            or self._backlog > BACKLOG_FAIR * share
+            or returns >= RETURNS_FAIR
+        ):
+            return Level.FAIR
         return Level.GOOD
 
 

@@ -66,7 +66,8 @@ async def test_a_slow_network_is_found_told_and_eased_and_its_end_too() -> None:
         assert connection.state is State.COALESCING
         told = link.control("quality")
         assert [frame["level"] for frame in told] == ["poor"]
-        assert told[0]["rtt_ms"] == 1000
+        assert 800 < told[0]["rtt_ms"] <= 1000  # less where it was told before the first answer came
+        assert connection.quality.rtt_seconds == pytest.approx(1.0)
         assert 0 < told[0]["score"] < 0.5
 
         watch.turn(9, (connection, link), rtt=0.02)
@@ -137,8 +138,9 @@ async def test_silence_while_our_own_loop_stood_still_says_nothing() -> None:
     async with stage() as it:
         watch = Watch(it)
         connection, link = await it.connect()
-        watch.turn(21)
-        assert len(link.pings) == 1
+        watch.turn(19)
+        while not link.pings:
+            watch.turn(TICK_SECONDS)
         it.hub.shared.stalled_at, it.hub.shared.stalled_seconds = it.now[0], 4.9
         watch.turn(4)
         assert connection.quality.level is Level.GOOD
@@ -209,7 +211,7 @@ async def test_who_reads_slowly_gets_its_text_merged_when_it_has_caught_up() -> 
         link.stall()
         it.append(*("x" * 8_000 for _ in range(40)))
         assert connection.state is State.LAGGING
-        watch.turn(20)
+        watch.turn(12)
         assert connection.quality.level is Level.POOR
 
         link.go_on()
