@@ -13,7 +13,7 @@ from typing import Final
 
 from loadtest.bench.cluster import cluster
 from loadtest.bench.cpu import cpu_seconds, resident_kib
-from loadtest.bench.crowds import Streams, crowds, percentile
+from loadtest.bench.crowds import crowds, percentile, streams
 
 GATEWAYS: Final = 4
 PROCESSES: Final = 2
@@ -58,17 +58,16 @@ async def capacity(folder: Path, idle: int, sessions: int, clients_each: int, se
         urls = [gateway.url for gateway in gateways]
         async with crowds(urls, PROCESSES, sessions=sessions, clients=clients_each, idle=idle) as crowd:
             await crowd.until_live(idle + streaming, OPEN_SECONDS)
-            streams = Streams(urls, sessions, 1.0)
-            streams.start()
-            await asyncio.sleep(5.0)
-            await crowd.end_phase()
-            cpu_before, began = [cpu_seconds(gateway.pid) for gateway in gateways], time.monotonic()
-            await asyncio.sleep(seconds)
-            took = time.monotonic() - began
-            cpu = [cpu_seconds(gateway.pid) - spent for gateway, spent in zip(gateways, cpu_before, strict=True)]
-            after_kib = [resident_kib(gateway.pid) for gateway in gateways]
-            times, _, moved = await crowd.end_phase()
-            await streams.end()
+            async with streams(urls, sessions, 1.0) as writers:
+                await asyncio.sleep(5.0)
+                await crowd.end_phase()
+                cpu_before, began = [cpu_seconds(gateway.pid) for gateway in gateways], time.monotonic()
+                await asyncio.sleep(seconds)
+                took = time.monotonic() - began
+                cpu = [cpu_seconds(gateway.pid) - spent for gateway, spent in zip(gateways, cpu_before, strict=True)]
+                after_kib = [resident_kib(gateway.pid) for gateway in gateways]
+                times, _, moved = await crowd.end_phase()
+                await writers.end()
             await asyncio.sleep(2.0)
             _, wrong, _, ended = await crowd.report()
     grown = sum(after_kib) - sum(before_kib)
@@ -81,7 +80,7 @@ async def capacity(folder: Path, idle: int, sessions: int, clients_each: int, se
         sum(cpu) / took / GATEWAYS,
         sum(after_kib) / GATEWAYS / 1024,
         grown / (idle + streaming),
-        sum(wrong.values()) + moved + len(streams.failures) + (streaming - ended),
+        sum(wrong.values()) + moved + len(writers.failures) + (streaming - ended),
         limited_by,
     )
 

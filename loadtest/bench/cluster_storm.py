@@ -17,7 +17,7 @@ from typing import Final
 
 from gateway.settings import Settings
 from loadtest.bench.cluster import Admissions, cluster, start_gently
-from loadtest.bench.crowds import Crowds, Streams, crowds, percentile
+from loadtest.bench.crowds import Crowds, Streams, crowds, percentile, streams
 from loadtest.processes import Gateway
 
 GATEWAYS: Final = 3
@@ -71,52 +71,54 @@ class Storm:
 
 
 async def storm(folder: Path, sessions: int, clients_each: int, seconds_between: float) -> Storm:
-    clients = sessions * clients_each
-    result = Storm(clients, sessions)
+    result = Storm(sessions * clients_each, sessions)
     async with cluster(folder, GATEWAYS) as gateways:
         urls = [gateway.url for gateway in gateways]
-        admissions = Admissions(gateways)
         async with crowds(urls, PROCESSES, sessions=sessions, clients=clients_each) as crowd:
-            await crowd.until_live(clients, OPEN_SECONDS)
-            streams = Streams(urls, sessions, seconds_between)
-            streams.start()
-            watching = asyncio.create_task(admissions.watch())
-            await asyncio.sleep(2 * seconds_between + 2)
-            await crowd.end_phase()
-            await asyncio.sleep(CALM_SECONDS)
-            await _note(result, crowd, "calm", 0.0)
-            began_at = int(time.time())
-
-            await _kill(result, crowd, gateways[0], clients)
-            for number, gateway in enumerate([*gateways[1:], gateways[0]]):  # the killed one has nobody yet
-                await _roll(result, crowd, gateway, clients, f"roll {number + 1}")
-
-            await streams.end()
-            await _read_on(crowd, clients)
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
-            await admissions.look()
-            counts, wrong, attempts, ended = await crowd.report()
-            result.counts, result.wrong, result.failures = dict(counts), dict(wrong), streams.failures
-            result.lost = sum(wrong.values()) + len(streams.failures) + (clients - ended)
-            last = max(attempts)
-            result.attempts_by_second = [attempts[second] for second in range(began_at, last + 1)]
-            budget = Settings().admission
-            result.over_budget = admissions.over_budget(budget.resumes_per_second, budget.resumes_burst)
-            result.most_admitted = admissions.most
+            await crowd.until_live(result.clients, OPEN_SECONDS)
+            async with streams(urls, sessions, seconds_between) as writers:
+                await asyncio.sleep(2 * seconds_between + 2)
+                await _play(result, gateways, crowd, writers)
     return result
 
 
-async def _kill(result: Storm, crowd: Crowds, gateway: Gateway, clients: int) -> None:
+async def _play(result: Storm, gateways: list[Gateway], crowd: Crowds, writers: Streams) -> None:
+    admissions = Admissions(gateways)
+    watching = asyncio.create_task(admissions.watch())
+    await crowd.end_phase()
+    await asyncio.sleep(CALM_SECONDS)
+    await _note(result, crowd, "calm", 0.0)
+    began_at = int(time.time())
+
+    await _kill(result, crowd, gateways[0])
+    for number, gateway in enumerate([*gateways[1:], gateways[0]]):  # the killed one has nobody yet
+        await _roll(result, crowd, gateway, f"roll {number + 1}")
+
+    await writers.end()
+    await _read_on(crowd, result.clients)
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    await admissions.look()
+    counts, wrong, attempts, ended = await crowd.report()
+    result.counts, result.wrong = dict(counts), dict(wrong)
+    result.failures += writers.failures
+    result.lost = sum(wrong.values()) + len(result.failures) + (result.clients - ended)
+    result.attempts_by_second = [attempts[second] for second in range(began_at, max(attempts) + 1)]
+    budget = Settings().admission
+    result.over_budget = admissions.over_budget(budget.resumes_per_second, budget.resumes_burst)
+    result.most_admitted = admissions.most
+
+
+async def _kill(result: Storm, crowd: Crowds, gateway: Gateway) -> None:
     """Kill -9, and its successor a moment later."""
     began = time.monotonic()
     await gateway.kill()
     await asyncio.sleep(KILLED_FOR_SECONDS)
     await start_gently(gateway)
-    await _settled(result, crowd, clients, "kill", began)
+    await _settled(result, crowd, "kill", began)
 
 
-async def _roll(result: Storm, crowd: Crowds, gateway: Gateway, clients: int, name: str) -> None:
+async def _roll(result: Storm, crowd: Crowds, gateway: Gateway, name: str) -> None:
     """SIGTERM, its drain, its successor."""
     began = time.monotonic()
     gateway.terminate()
@@ -124,15 +126,15 @@ async def _roll(result: Storm, crowd: Crowds, gateway: Gateway, clients: int, na
     if code:
         result.failures.append(f"{name}: exit code {code}")
     await start_gently(gateway)
-    await _settled(result, crowd, clients, name, began)
+    await _settled(result, crowd, name, began)
 
 
-async def _settled(result: Storm, crowd: Crowds, clients: int, name: str, began: float) -> None:
+async def _settled(result: Storm, crowd: Crowds, name: str, began: float) -> None:
     """`seconds` until the last one was back; of a drain from SIGTERM on."""
     try:
-        last_at = await crowd.until_live(clients, LIVE_BOUND_SECONDS + EXIT_SECONDS)
+        last_at = await crowd.until_live(result.clients, LIVE_BOUND_SECONDS + EXIT_SECONDS)
     except TimeoutError:
-        result.failures.append(f"{name}: {clients - await crowd.live()} clients did not come back")
+        result.failures.append(f"{name}: {result.clients - await crowd.live()} clients did not come back")
         last_at = time.monotonic()
     await asyncio.sleep(1.0)
     await _note(result, crowd, name, last_at - began)
