@@ -201,7 +201,6 @@ class Gateway:
             rng=rng,
             has_users=settings.auth.mode == "jwt",
         )
-        self._gate_watch = GateWatch(self._gate, memory_reader(settings.admission.memory_limit_bytes), clock)
         self._door = Door(
             self.hub,
             self._access,
@@ -219,6 +218,8 @@ class Gateway:
             speech=self._clients.speech,
             states=None if hooks.resume is None else StateKeeper(hooks.resume, owner),
         )
+        read_memory = memory_reader(settings.admission.memory_limit_bytes)
+        self._gate_watch = GateWatch(self._gate, read_memory, clock, self._door.turns)
         self._listen(rng)
 
     def _listen(self, rng: random.Random) -> None:

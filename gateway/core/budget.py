@@ -27,28 +27,35 @@ class ByteBudget:
     @asynccontextmanager
     async def share(self, size: int) -> AsyncIterator[None]:
         """Hold `size` bytes inside the block. Cancellation leaves nothing behind."""
-        await self._acquire(size)
+        await self.take(size)
         try:
             yield
         finally:
-            self._release(size)
+            self.give_back(size)
 
-    async def _acquire(self, size: int) -> None:
+    async def take(self, size: int, *, until: float | None = None) -> None:
+        """One `give_back` follows. TimeoutError, with nothing taken, at `until` (of the loop's clock).
+
+        None: the wait ends by itself, as every holder's does: each holds it for a few calls to Redis, which have
+        deadlines, and nobody is overtaken. So a replay waits at most for one such time for each budget's worth of
+        others before it, and its connection is served, looked at and closed meanwhile like any other.
+        """
         if not self._waiters and self._fits(size):
             self._held += size
             return
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append((size, granted))
         try:
-            await granted
-        except asyncio.CancelledError:
+            async with asyncio.timeout_at(until):
+                await granted
+        except (asyncio.CancelledError, TimeoutError):
             if not granted.cancelled():
-                self._release(size)
+                self.give_back(size)
             else:
                 self._grant()
             raise
 
-    def _release(self, size: int) -> None:
+    def give_back(self, size: int) -> None:
         self._held -= size
         self._grant()
 

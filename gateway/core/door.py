@@ -24,6 +24,7 @@ from gateway.core.turns import Turns
 from gateway.core.visit import Speech, Visit, is_further_poll, read_auth, refusal_payload
 from gateway.domain.access.principal import Principal
 from gateway.domain.access.rules import not_found
+from gateway.domain.admission.kinds import kind_of
 from gateway.domain.measures import Measures
 from gateway.domain.sessions.liveness import Liveness
 from gateway.domain.wire.connect import Channel, ConnectRequest
@@ -89,7 +90,8 @@ class Door:
         self._states = states
         self.speech = speech
         self._returns = Returns(clock)
-        self._turns = Turns(server.max_handshakes)
+        resume = hub.resume
+        self.turns = Turns(server.max_handshakes, resume.budget, resume.page_bytes, measures.refused, rng)
 
     # ---- admission -------------------------------------------------------------------------------------------
 
@@ -109,20 +111,17 @@ class Door:
     ) -> Visit:
         """Claims the route. The caller begins the visit, or ends it. Raises RelayError, StoreUnavailable.
 
-        `check_present` raises when the client has left; it is called last. A gateway that was frozen finds connects
-        that were given up long ago: a claim would supersede the connection that the same client has elsewhere by now.
+        `check_present` raises when the client has left; it is called when its turn comes, and last. A gateway that was
+        frozen finds connects that were given up long ago: a claim would supersede the connection that the same client
+        has elsewhere by now.
         """
         asked_at = self.clock()
         ref = await self._access.subscriber(principal, request.session)
         self.check_quota(request, principal)
-        await self._turns.take(is_return=request.is_resume)
-        try:
+        async with self.turns.turn(kind_of(request), check_present):
             if (refusal := self._refusal()) is not None:  # a drain began while this one waited, or sent its token
                 raise refusal
-            async with self._hub.resume.budget.share(self._hub.resume.page_bytes):
-                return await self._claim(ref, request, principal, check_present, asked_at)
-        finally:
-            self._turns.give_back()
+            return await self._claim(ref, request, principal, check_present, asked_at)
 
     async def _claim(
         self,

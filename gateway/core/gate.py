@@ -5,7 +5,6 @@ open connection. Called by the endpoints through adapters.http.admission; judged
 """
 
 import random
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -63,11 +62,7 @@ class Gate:
         self.clock = clock
         self._rng = rng
         self.measures = measures
-        self.refused: dict[Kind, Counter[str]] = {
-            Kind.NEW: measures.refused_new,
-            Kind.RESUME: measures.refused_resumes,
-            Kind.READ: measures.refused_reads,
-        }
+        self.refused = measures.refused
         self.by_second = BySecond()
         self.buckets: dict[Kind, Bucket] = {
             kind: Bucket(Rate(per_second, burst))

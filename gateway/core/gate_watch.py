@@ -12,6 +12,7 @@ from typing import Any, Final
 import structlog
 
 from gateway.core.gate import Gate
+from gateway.core.turns import Turns
 from gateway.domain.admission.kinds import Kind
 from gateway.domain.admission.pressure import Memory, Openness
 from gateway.domain.admission.rate import ns
@@ -31,6 +32,7 @@ class GateWatch:
     gate: Gate
     read_memory: Callable[[], Memory]
     clock: Clock
+    turns: Turns
     wall_clock: Clock = time.time
     memory: Memory = field(init=False, default=Memory(0, 0))
     _looks: int = 0
@@ -68,12 +70,13 @@ class GateWatch:
 
     def report(self) -> dict[str, Any]:
         """What `/admin/admission` answers."""
-        gate, now = self.gate, self.clock()
+        gate, turns, now = self.gate, self.turns, self.clock()
         now_ns = ns(now)
         offset_seconds = self.wall_clock() - now
         return {
             "openness": self.openness,
             "places": {"taken": gate.places_taken, "most": gate.places},
+            "connects": {"waiting": turns.waiting, "under_way": turns.taken, "most": turns.most},
             "kinds": {kind.value: self._kind(kind, now_ns) for kind in Kind},
             "lag_seconds": round(gate.pressure.lag_seconds, 4),
             "memory_bytes": self.memory.used_bytes or None,

@@ -51,6 +51,7 @@ class Gauge:
         return replace(
             gauges,
             admission_tokens=watch.tokens(),
+            connects_waiting=watch.turns.waiting,
             openness=int(pressure.openness),
             loop_lag_mean_seconds=pressure.lag_seconds,
             memory_bytes=watch.memory.used_bytes,

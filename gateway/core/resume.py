@@ -116,8 +116,8 @@ class Resume:
             try:
                 async with self.budget.share(self.page_bytes):
                     step = self._rebuild if connection.is_to_be_rebuilt else self._read_on
-                    if await step(connection, room):
-                        return
+                    if connection.state not in CATCHING_UP or await step(connection, room):
+                        return  # live, or it ended, perhaps while it waited
             except StoreUnavailable:
                 connection.stop_holding()
                 await pauses.wait()
@@ -218,7 +218,7 @@ class Resume:
         self._reclaiming.add(connection)
         try:
             async with self.budget.share(self.page_bytes):
-                claimed = await self._claim_again(connection)
+                claimed = None if connection.is_ending else await self._claim_again(connection)
         except StoreUnavailable:
             return
         finally:

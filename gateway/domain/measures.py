@@ -7,6 +7,8 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 
+from gateway.domain.admission.kinds import Kind
+
 
 class Histogram:
     """Cumulative-on-read histogram with fixed bounds in seconds."""
@@ -180,6 +182,11 @@ class Measures:
     control_pushes: Counter[str] = field(default_factory=Counter)
     """Control messages of the application, for one connection each: written, behind, late, full."""
 
+    @property
+    def refused(self) -> dict[Kind, Counter[str]]:
+        """The counts of who was not let in, by kind."""
+        return {Kind.NEW: self.refused_new, Kind.RESUME: self.refused_resumes, Kind.READ: self.refused_reads}
+
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
@@ -223,6 +230,8 @@ class Gauges:
     inbox_oldest_seconds: float = 0.0
     admission_tokens: dict[str, float] = field(default_factory=dict)
     """In the bucket of each kind of connect."""
+    connects_waiting: int = 0
+    """Let in by the gate, and without a turn yet."""
     openness: int = 0
     """0: everybody is let in, 1: no new clients, 2: nobody."""
     loop_lag_mean_seconds: float = 0.0

@@ -92,7 +92,8 @@ _REDIS_ERRORS = (
     "noreplicas", "noscript", "oom", "readonly", "tryagain", "wrongpass", OTHER,
 )  # fmt: skip
 _REFUSALS = (
-    "rate", "places", "lag", "memory", "address_rate", "address_connections", "user_rate", "user_connections", OTHER,
+    "rate", "places", "lag", "memory", "handshakes", "recoveries", "address_rate", "address_connections", "user_rate",
+    "user_connections", OTHER,
 )  # fmt: skip
 _SWEEPS = ("ok", "absent", "failed", "abandoned", "expired", "released", "gap", "kept", OTHER)
 
@@ -168,6 +169,11 @@ METRICS: tuple[Metric, ...] = (
         "admission_tokens",
         "kind",
         tuple(kind.value for kind in AdmissionKind),
+    ),
+    _gauge(
+        "connects_waiting",
+        "Connects that wait for a place among those under way (server.max_handshakes), or for memory.",
+        "connects_waiting",
     ),
     _gauge("admission_refuses", "By the watermarks: 0 nobody, 1 new clients, 2 all.", "openness"),
     _gauge("loop_lag_mean_seconds", "How late the event loop was, mean of a second.", "loop_lag_mean_seconds"),

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from gateway.core.budget import ByteBudget
 from tests.unit.core.stage import settle
 
@@ -67,3 +69,31 @@ async def test_a_grant_that_meets_a_cancellation_is_given_back() -> None:
         waits.cancel()
 
     assert (budget.held_bytes, budget.waiting) == (0, 0)
+
+
+@pytest.mark.looptime
+async def test_a_wait_with_an_end_raises_then_and_lets_those_behind_it_through() -> None:
+    budget, gate, held = ByteBudget(10), asyncio.Event(), list[int]()
+    loop = asyncio.get_running_loop()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_hold(budget, 5, gate, held))
+        await settle()
+        impatient = tasks.create_task(_give_up(budget, 6, loop.time() + 1))
+        tasks.create_task(_hold(budget, 4, gate, held))
+        await settle()
+        assert (held, budget.waiting) == ([5], 2)
+
+        assert await impatient
+        await settle()
+        assert held == [5, 4]
+        gate.set()
+
+    assert (budget.held_bytes, budget.waiting) == (0, 0)
+
+
+async def _give_up(budget: ByteBudget, size: int, until: float) -> bool:
+    try:
+        await budget.take(size, until=until)
+    except TimeoutError:
+        return True
+    return False

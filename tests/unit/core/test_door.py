@@ -272,6 +272,44 @@ async def test_a_connect_waits_for_its_turn_and_not_for_ever() -> None:
         (await first).end("lost")
 
 
+@pytest.mark.looptime
+async def test_a_connect_waits_for_memory_and_not_for_ever() -> None:
+    """What replays hold is no reason to hold a place."""
+    async with door() as (it, door_, records):
+        budget = it.hub.resume.budget
+        async with budget.share(it.hub.shared.limits.recovery_memory_bytes):
+            with pytest.raises(RelayError) as caught:
+                await door_.enter(REQUEST, EVERYBODY)
+
+        assert (caught.value.code, caught.value.details) == (ErrorCode.BUSY, {"reason": "recoveries"})
+        assert (door_.turns.taken, budget.held_bytes) == (0, 0)
+        assert not records.noted
+        assert not it.log.claims
+        assert not it.hub.sessions
+
+
+async def test_who_left_while_it_waited_for_its_turn_costs_redis_nothing() -> None:
+    async with door(max_handshakes=1) as (it, door_, records):
+        records.gate = asyncio.Event()
+        first = it.owner.start("first", door_.enter(REQUEST, EVERYBODY))
+        is_gone = False
+
+        def check_present() -> None:
+            if is_gone:
+                raise EOFError
+
+        waits = asyncio.create_task(door_.enter(REQUEST, EVERYBODY, check_present))
+        await settle()
+        is_gone = True
+        records.gate.set()
+        (await first).end("lost")
+        with pytest.raises(EOFError):
+            await waits
+
+        assert (len(records.noted), len(it.log.claims)) == (1, 1)
+        assert door_.turns.taken == 0
+
+
 async def test_who_comes_back_is_let_in_before_who_is_new() -> None:
     async with door(max_handshakes=1) as (it, door_, records):
         records.gate = asyncio.Event()

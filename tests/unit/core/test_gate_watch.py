@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+import random
 
 import pytest
 
+from gateway.core.budget import ByteBudget
 from gateway.core.gate import Gate
 from gateway.core.gate_watch import LAG_EVERY_SECONDS, MEMORY_EVERY, GateWatch
+from gateway.core.turns import Turns
 from gateway.domain.admission.addresses import AddressKey
 from gateway.domain.admission.kinds import Kind
 from gateway.domain.admission.pressure import LAG_SAMPLES, Memory
@@ -19,7 +22,11 @@ class Watched:
         self.scene = Scene(**settings)
         self.memory = Memory(10, 100)
         self.watch = GateWatch(
-            self.gate, lambda: self.memory, lambda: self.scene.now, wall_clock=lambda: 1_700_000_000 + self.scene.now
+            self.gate,
+            lambda: self.memory,
+            lambda: self.scene.now,
+            Turns(256, ByteBudget(1), 1, self.gate.refused, random.Random(1)),
+            wall_clock=lambda: 1_700_000_000 + self.scene.now,
         )
 
     @property
@@ -88,6 +95,23 @@ def test_the_report_has_what_a_benchmark_compares_and_names_nobody() -> None:
     assert "alice" not in json.dumps(report)
 
 
+async def test_the_report_tells_who_is_under_way_and_who_waits() -> None:
+    """Memory for one at a time: the second has a place and waits all the same."""
+    watched = Watched()
+    turns = watched.watch.turns
+
+    async def connect() -> None:
+        async with turns.turn(Kind.NEW):
+            pass
+
+    async with turns.turn(Kind.NEW):
+        waits = asyncio.create_task(connect())
+        await asyncio.sleep(0)
+        assert watched.watch.report()["connects"] == {"waiting": 1, "under_way": 2, "most": 256}
+        waits.cancel()
+        await asyncio.wait([waits])
+
+
 @pytest.mark.looptime
 async def test_the_lag_is_how_late_its_timer_is() -> None:
     watched = Watched()
@@ -98,7 +122,7 @@ async def test_the_lag_is_how_late_its_timer_is() -> None:
         """The loop was busy for so long after each timer was due."""
         return loop.time() + sum(stalls[: int(loop.time() / LAG_EVERY_SECONDS + 0.5) + 1])
 
-    watch = GateWatch(watched.gate, lambda: watched.memory, clock)
+    watch = GateWatch(watched.gate, lambda: watched.memory, clock, watched.watch.turns)
     task = asyncio.ensure_future(watch.run())
     await asyncio.sleep(LAG_EVERY_SECONDS * LAG_SAMPLES + 0.01)
     task.cancel()

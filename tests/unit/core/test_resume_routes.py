@@ -230,3 +230,18 @@ async def test_a_page_from_above_a_rolled_back_position_is_read_again() -> None:
 
         assert [gap["reason"] for gap in link.control("gap")] == ["epoch_changed"]
         assert connection.sent_seq == it.log.head
+
+
+async def test_who_ends_while_its_new_claim_waits_for_memory_claims_nothing() -> None:
+    async with stage() as it:
+        connection, _ = await it.connect()
+        claims = len(it.log.claims)
+        async with it.hub.resume.budget.share(it.hub.shared.limits.recovery_memory_bytes):
+            reclaim = it.owner.start("reclaim", connection.reclaim())
+            await settle()
+            assert it.hub.resume.budget.waiting == 1
+            connection.end("lost")
+            it.hub.detach(connection)
+        await reclaim
+
+        assert len(it.log.claims) == claims

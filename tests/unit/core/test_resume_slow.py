@@ -237,3 +237,21 @@ async def test_for_an_acking_client_only_an_ack_is_progress() -> None:
         assert not connection.has_stopped_reading(it.now[0])
         it.now[0] += 1
         assert connection.has_stopped_reading(it.now[0])
+
+
+async def test_who_ends_while_its_replay_waits_for_memory_reads_nothing() -> None:
+    async with stage() as it:
+        slow, link = await it.connect()
+        link.stall()
+        await fill(it, 400)
+        reads = len(it.log.reads)
+        async with it.hub.resume.budget.share(it.hub.shared.limits.recovery_memory_bytes):
+            link.go_on()
+            await settle()
+            assert it.hub.resume.budget.waiting == 1
+            slow.end("lost")
+            it.hub.detach(slow)
+        await settle()
+
+        assert len(it.log.reads) == reads
+        assert it.hub.resume.budget.held_bytes == 0
