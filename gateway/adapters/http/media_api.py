@@ -116,7 +116,7 @@ class MediaApi:
         except _BROKEN:
             failure = _bad("the body broke off")
         except RelayError as exc:
-            failure = exc
+            failure = exc.with_traceback(None)  # a cycle otherwise, as it names this frame
         else:
             return json_response(_counts(taken))
         told = RelayError(

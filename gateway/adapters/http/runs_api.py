@@ -90,7 +90,7 @@ class RunsApi:
                 try:
                     return json_response(await ingest.finish())
                 except RelayError as exc:
-                    failure = exc
+                    failure = exc.with_traceback(None)  # a cycle otherwise, as it names this frame
         response = error_response(failure, self._rng)
         if not request.content.at_eof():
             response.force_close()  # the rest of the body is nobody's any more

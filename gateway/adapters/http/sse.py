@@ -112,7 +112,7 @@ class SseEndpoint:
             return web.Response()  # goes nowhere
         except (RelayError, StoreUnavailable) as exc:
             self._admission.count(exc)
-            error = error_of(exc)
+            error = error_of(exc).with_traceback(None)  # a cycle otherwise, as it names this frame
             if params.reads_statuses or error.rule.http_status not in (429, 503):
                 raise
             return await self._come_later(request, params, error)

@@ -168,7 +168,7 @@ class WebSocketEndpoint:
         except TimeoutError:
             error = RelayError(ErrorCode.UNAUTHENTICATED, "no `auth` message came in time")
         except RelayError as exc:
-            error = exc
+            error = exc.with_traceback(None)  # a cycle otherwise, as it names this frame
         except StoreUnavailable:
             error = RelayError(ErrorCode.UNAVAILABLE, "Redis is not available")
         self._measures.connects[error.code] += 1

@@ -1,20 +1,25 @@
 """The border: every error is the one JSON body, foreign pages stay out, nothing of our inside and no token gets out."""
 
 import asyncio
+import gc
 import io
 import json
 import logging
 import random
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
+from weakref import ref
 
 import aiohttp
 import pytest
 import structlog
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 from yarl import URL
 
-from gateway.adapters.http.errors import error_response
+from gateway.adapters.http.errors import border, error_response
 from gateway.adapters.logs import set_up_logs
 from gateway.domain.wire.errors import ERROR_RULES, ErrorCode, RelayError
 from gateway.settings import LogSettings, ServerSettings
@@ -287,3 +292,34 @@ async def test_closing_ends_idle_and_hanging_requests_within_the_deadline() -> N
         assert loop.time() - began < 5  # aiohttp itself would wait for a minute
         with pytest.raises(aiohttp.ClientError):
             await hanging
+
+
+@contextmanager
+def no_collections() -> Iterator[None]:
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+async def test_a_refused_request_leaves_nothing_for_the_garbage_collector() -> None:
+    """A storm refuses hundreds a second; a collection of what they leave would hold the loop for everybody."""
+    at_border = border(None, random.Random(1))
+    left = []
+
+    class Held:
+        """What a handler had in its hands, as its frame lives as long as the error."""
+
+    async def refuse(_request: web.Request) -> web.StreamResponse:
+        held = Held()
+        left.append(ref(held))
+        raise RelayError(ErrorCode.BUSY, "not now")
+
+    with no_collections():
+        request = make_mocked_request("GET", "/v1/sessions/s/ws")
+        response = await at_border(request, refuse)
+        del request
+
+        assert response.status == 503
+        assert [each() for each in left] == [None]
