@@ -15,6 +15,7 @@ def check_admission(settings: Settings, memory: Memory | None = None) -> Iterato
     """`memory`: of this machine, when it is not to be looked at."""
     admission = settings.admission
     yield _returns(settings)
+    yield _turns(settings)
     if admission.address_connections or admission.address_connects_per_minute:
         yield _addresses(settings)
     yield _memory(memory_reader(admission.memory_limit_bytes)() if memory is None else memory)
@@ -26,6 +27,20 @@ def _returns(settings: Settings) -> Finding:
     if problem is None:
         return ok("returns of a drain", f"{per_second:g} a second, and each gateway admits {limit:g}")
     return warn("returns of a drain", problem, "lower drain.returns_per_second, or raise admission.resumes_per_second")
+
+
+def _turns(settings: Settings) -> Finding:
+    """A place under way is of no use without memory for its page."""
+    places, limits = settings.server.max_handshakes, settings.limits
+    pages = limits.recovery_memory_bytes // limits.replay_page_bytes
+    seen = f"{places} may be under way, and limits.recovery_memory_bytes has room for {pages}"
+    if pages >= places:
+        return ok("connects at once", seen)
+    return warn(
+        "connects at once",
+        seen,
+        f"raise it to {places * limits.replay_page_bytes // _MIB + 1} MiB, or lower server.max_handshakes to {pages}",
+    )
 
 
 def _addresses(settings: Settings) -> Finding:

@@ -13,7 +13,7 @@ import structlog
 
 from gateway.core.access import Access
 from gateway.core.connection import Connection
-from gateway.core.gate import Refusal
+from gateway.core.gate import Refusal, refused_by_kind
 from gateway.core.hub import Hub
 from gateway.core.pacing import MIN_RETRIES, Pacing
 from gateway.core.pauses import Pauses
@@ -91,7 +91,7 @@ class Door:
         self.speech = speech
         self._returns = Returns(clock)
         resume = hub.resume
-        self.turns = Turns(server.max_handshakes, resume.budget, resume.page_bytes, measures.refused, rng)
+        self.turns = Turns(server.max_handshakes, resume.budget, resume.page_bytes, refused_by_kind(measures), rng)
 
     # ---- admission -------------------------------------------------------------------------------------------
 

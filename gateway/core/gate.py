@@ -5,6 +5,7 @@ open connection. Called by the endpoints through adapters.http.admission; judged
 """
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -62,7 +63,7 @@ class Gate:
         self.clock = clock
         self._rng = rng
         self.measures = measures
-        self.refused = measures.refused
+        self.refused = refused_by_kind(measures)
         self.by_second = BySecond()
         self.buckets: dict[Kind, Bucket] = {
             kind: Bucket(Rate(per_second, burst))
@@ -221,8 +222,17 @@ class Gate:
         return RelayError(code, text, {"reason": reason}, after_ms)
 
 
+def refused_by_kind(measures: Measures) -> dict[Kind, Counter[str]]:
+    """The counts of who was not let in, by kind and reason."""
+    return {
+        Kind.NEW: measures.refused_new,
+        Kind.RESUME: measures.refused_resumes,
+        Kind.READ: measures.refused_reads,
+    }
+
+
 def _a_minute(count: float, burst: int) -> Rate | None:
     return Rate(count / 60, burst) if count else None
 
 
-__all__ = ["Gate", "Pass", "Refusal", "UserKey"]
+__all__ = ["Gate", "Pass", "Refusal", "UserKey", "refused_by_kind"]

@@ -7,8 +7,6 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 
-from gateway.domain.admission.kinds import Kind
-
 
 class Histogram:
     """Cumulative-on-read histogram with fixed bounds in seconds."""
@@ -181,11 +179,6 @@ class Measures:
     """By outcome: written, failed."""
     control_pushes: Counter[str] = field(default_factory=Counter)
     """Control messages of the application, for one connection each: written, behind, late, full."""
-
-    @property
-    def refused(self) -> dict[Kind, Counter[str]]:
-        """The counts of who was not let in, by kind."""
-        return {Kind.NEW: self.refused_new, Kind.RESUME: self.refused_resumes, Kind.READ: self.refused_reads}
 
 
 @dataclass(frozen=True, slots=True)

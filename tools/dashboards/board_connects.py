@@ -18,7 +18,7 @@ CONNECTS = Board(
                 Panel(
                     "Admitted",
                     "cps",
-                    "By kind; a gateway admits 200 new, 500 resume, 1,000 read a second by default.",
+                    "By kind; a gateway admits 200 new, 300 resume, 1,000 read a second by default.",
                     (rate("admitted_total", "kind"),),
                 ),
                 Panel(
@@ -40,6 +40,12 @@ CONNECTS = Board(
                     (rate("refused_resumes_total", "reason"),),
                 ),
                 Panel("Reads refused", "cps", "History and further polls.", (rate("refused_reads_total", "reason"),)),
+                Panel(
+                    "Connects waiting",
+                    "short",
+                    "For a place under way (server.max_handshakes), or memory. More than moments: Redis is slow.",
+                    (gauge("connects_waiting"),),
+                ),
                 Panel(
                     "Watermarks",
                     "short",

@@ -21,11 +21,22 @@ def levels(memory: Memory = UNKNOWN, **topics: Any) -> dict[str, Level]:
 
 @pytest.mark.parametrize("memory", [UNKNOWN, Memory(MIB, 512 * MIB)])
 def test_the_defaults_are_sound(memory: Memory) -> None:
-    assert levels(memory) == {"returns of a drain": Level.OK, "memory limit": Level.OK}
+    assert levels(memory) == {
+        "returns of a drain": Level.OK,
+        "connects at once": Level.OK,
+        "memory limit": Level.OK,
+    }
 
 
 def test_a_drain_that_asks_for_more_than_one_gateway_admits() -> None:
     assert levels(drain={"returns_per_second": 501})["returns of a drain"] is Level.WARN
+
+
+@pytest.mark.parametrize(("places", "level"), [(15, Level.OK), (16, Level.OK), (17, Level.WARN)])
+def test_more_connects_at_once_than_there_is_memory_for(places: int, level: Level) -> None:
+    limits = {"recovery_memory_bytes": 2 * MIB, "replay_page_bytes": MIB // 8}
+
+    assert levels(server={"max_handshakes": places}, limits=limits)["connects at once"] is level
 
 
 @pytest.mark.parametrize(

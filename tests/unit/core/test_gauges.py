@@ -1,11 +1,19 @@
 """Gauges: counted from what is open now, so they cannot drift (P02)."""
 
+import asyncio
+import random
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+from gateway.core.budget import ByteBudget
+from gateway.core.gate_watch import GateWatch
 from gateway.core.gauges import MAX_LISTED, Gauge, Status
 from gateway.core.hub import Hub
 from gateway.core.ingest import Ingest
+from gateway.core.turns import Turns
+from gateway.domain.admission.kinds import Kind
+from gateway.domain.admission.pressure import Memory
 from gateway.domain.measures import Gauges
 from gateway.domain.sessions.quality import Quality, Thresholds
 from gateway.domain.sessions.states import State
@@ -13,6 +21,7 @@ from gateway.domain.wire.connect import Channel
 from gateway.domain.wire.ids import GatewayId, SessionId, SessionRef, Tenant
 from gateway.ports import GatewayRecord
 from tests.unit.core.fake_directory import FakeDirectory
+from tests.unit.core.gate_scene import Scene
 
 SESSION = SimpleNamespace(ref=SessionRef(Tenant("t"), SessionId("s")), line=b"e.f", head_seen=10)
 
@@ -76,6 +85,24 @@ def test_gauges_count_what_is_there() -> None:
         is_subscribed=False,
         is_draining=False,
     )
+
+
+async def test_connects_that_wait_for_their_turn_are_counted() -> None:
+    scene = Scene()
+    turns = Turns(1, ByteBudget(1), 1, scene.gate.refused, random.Random(1))
+    watched = replace(gauge(), watch=GateWatch(scene.gate, lambda: Memory(0, 0), lambda: 0.0, turns))
+
+    async def connect() -> None:
+        async with turns.turn(Kind.NEW):
+            pass
+
+    async with turns.turn(Kind.NEW):
+        waiting = [asyncio.create_task(connect()) for _ in range(3)]
+        await asyncio.sleep(0)
+        assert watched.read().connects_waiting == 3
+    await asyncio.gather(*waiting)
+
+    assert watched.read().connects_waiting == 0
 
 
 async def test_the_status_lists_the_oldest_connections_and_the_members() -> None:

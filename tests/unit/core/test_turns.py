@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.core.budget import ByteBudget
+from gateway.core.gate import refused_by_kind
 from gateway.core.turns import AFTER_MS, ORDER, WAIT_SECONDS, Turns
 from gateway.domain.admission.kinds import Kind
 from gateway.domain.measures import Measures
@@ -23,7 +24,7 @@ class Scene:
     def __init__(self, most: int, *, pages: int = 1000) -> None:
         self.measures = Measures()
         self.memory = ByteBudget(pages * PAGE)
-        self.turns = Turns(most, self.memory, PAGE, self.measures.refused, random.Random(1))
+        self.turns = Turns(most, self.memory, PAGE, refused_by_kind(self.measures), random.Random(1))
         self.order: list[str] = []
         self.gone: set[str] = set()
         self._tasks: dict[str, asyncio.Task[None]] = {}
