@@ -94,7 +94,7 @@ async def test_a_flood_of_others_takes_no_more_than_seven_turns_before_one(one: 
         for _ in range(served_before):
             await scene.end(scene.order[-1])
         await scene.come(f"{one}-0")
-        for _ in ORDER:
+        for _ in range(8):
             await scene.end(scene.order[-1])
 
         assert f"{one}-0" in scene.order
@@ -214,6 +214,19 @@ async def test_who_left_while_it_waited_has_no_turn_and_the_next_has_it_at_once(
 
     assert scene.order == ["first", "new-1"]
     assert isinstance(await scene.outcome("back-1"), EOFError)
+    await scene.close()
+
+
+async def test_who_left_while_it_waited_for_a_place_does_not_wait_for_memory() -> None:
+    scene = Scene(1, pages=1)
+    await scene.come("first", "new-1")
+    scene.gone.add("new-1")
+    replay = asyncio.create_task(scene.memory.take(PAGE))  # before new-1 in the queue for memory
+    await settle()
+    await scene.end("first")
+
+    assert (replay.done(), scene.turns.taken) == (True, 0)
+    scene.memory.give_back(PAGE)
     await scene.close()
 
 
