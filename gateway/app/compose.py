@@ -5,7 +5,8 @@ The only place that knows every part. Called by gateway.app.serve.
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from gateway import __version__
 from gateway.adapters.auth import TokenAuthenticator, load_key_ring
@@ -288,6 +289,10 @@ class Gateway:
         self._agents.start()
         self._runs.start()
         return port, admin_port
+
+    def run_beside(self, name: str, life: Coroutine[Any, Any, None]) -> None:
+        """Something of the process's own that must not end before the gateway does."""
+        self._owner.forever(name, life)
 
     async def subscribed(self) -> None:
         """Returns when the bus delivers for the first time."""

@@ -1,7 +1,6 @@
 """Runs one gateway in this process: embedded server, signals, drain, exit code. Called by `relayrouter serve`."""
 
 import asyncio
-import gc
 import json
 import os
 import resource
@@ -18,8 +17,10 @@ from pydantic import SecretStr
 from gateway.adapters.auth import warn_if_open
 from gateway.adapters.embedded import EmbeddedServer
 from gateway.adapters.logs import set_up_logs
+from gateway.adapters.machine.memory import memory_reader
 from gateway.app.compose import Gateway
 from gateway.app.dev_secret import default_data_dir, dev_secret_file, ensure_dev_secret
+from gateway.app.garbage import Garbage
 from gateway.domain.operator_error import OperatorError
 from gateway.settings import Settings, hidden_url
 
@@ -76,17 +77,6 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _calm_garbage_collector() -> None:
-    """What is loaded stays; looking for cycles after every 700 objects costs a fifth of a connect, and finds none.
-
-    A pass takes half a microsecond an object and holds the loop: few objects a pass, each passed once or twice when it
-    is young, and all of them only after millions.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(2_000, 1, 1_500)
-
-
 async def _run(settings: Settings, options: ServeOptions, server: EmbeddedServer | None = None) -> int:
     loop = asyncio.get_running_loop()
     asked_to_stop = asyncio.Event()
@@ -97,7 +87,9 @@ async def _run(settings: Settings, options: ServeOptions, server: EmbeddedServer
         asked_to_stop.set()
 
     gateway = Gateway(settings, on_incident, on_terminating=asked_to_stop.set)
-    _calm_garbage_collector()
+    memory = memory_reader(settings.admission.memory_limit_bytes)
+    garbage = Garbage(lambda: memory().used_bytes)
+    garbage.begin()
     if server is not None:
         server.on_exit = lambda _code: _call_in(loop, lambda: on_incident("embedded-valkey"))
 
@@ -116,6 +108,7 @@ async def _run(settings: Settings, options: ServeOptions, server: EmbeddedServer
     warn_if_open(settings.server, settings.auth)
     try:
         port, admin_port = await gateway.start()
+        gateway.run_beside("garbage", garbage.run())
         await _first_of(gateway, asked_to_stop)
         if not asked_to_stop.is_set():
             _announce(gateway, settings, options, port, admin_port)

@@ -154,7 +154,8 @@ async def _read(request: web.Request, ingest: OpenIngest, meter: Meter | None) -
                     await feed.run()
             finally:
                 ingest.on_stop(_nothing_more)  # who finishes or breaks off from here on learns of it there
-    except _BROKEN:
+    except _BROKEN as exc:
+        exc.with_traceback(None)  # the body's reader keeps it, and it would keep all of these frames
         if reading.expired():
             return await ingest.conclude()
         protocol.expect_no_more()

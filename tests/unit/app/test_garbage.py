@@ -1,0 +1,88 @@
+"""Garbage: young cycles go soon, old ones when memory has grown, and what lives is never passed twice."""
+
+import gc
+from collections.abc import Iterator
+from weakref import ref
+
+import pytest
+
+from gateway.app.garbage import GROWTH, LEAST_GROWTH_BYTES, MEMORY_EVERY, Garbage
+
+MIB = 1024 * 1024
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.itself: Cycle | None = self
+
+
+@pytest.fixture(autouse=True)
+def python_as_it_was() -> Iterator[None]:
+    thresholds = gc.get_threshold()
+    yield
+    gc.set_threshold(*thresholds)
+    gc.unfreeze()
+
+
+def garbage(used: list[int]) -> Garbage:
+    made = Garbage(lambda: used[0], lambda: 0.0)
+    made.begin()
+    return made
+
+
+def test_a_young_cycle_is_gone_at_the_next_look() -> None:
+    it = garbage([100 * MIB])
+    watched = ref(Cycle())
+
+    it.look()
+
+    assert watched() is None
+
+
+def test_what_lived_at_a_look_is_not_passed_again() -> None:
+    it = garbage([100 * MIB])
+    kept = Cycle()
+    it.look()
+
+    assert gc.is_tracked(kept)
+    assert kept not in gc.get_objects()  # those that a pass would look at
+
+
+@pytest.mark.parametrize(
+    ("used", "more", "is_gone"),
+    [
+        (100 * MIB, LEAST_GROWTH_BYTES, False),
+        (100 * MIB, LEAST_GROWTH_BYTES + 1, True),
+        (400 * MIB, int(400 * MIB * (GROWTH - 1)), False),
+        (400 * MIB, int(400 * MIB * (GROWTH - 1)) + 1, True),
+    ],
+)
+def test_an_old_cycle_is_gone_when_memory_has_grown(used: int, more: int, is_gone: bool) -> None:
+    in_use = [used]
+    it = garbage(in_use)
+    old = Cycle()
+    watched = ref(old)
+    it.look()
+    del old
+    in_use[0] += more
+
+    for _ in range(MEMORY_EVERY):
+        it.look()
+
+    assert (watched() is None) is is_gone
+
+
+def test_after_a_pass_over_everything_growth_counts_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_use = [100 * MIB]
+    it = garbage(in_use)
+    passes = []
+    monkeypatch.setattr(gc, "unfreeze", lambda: passes.append(in_use[0]))
+    in_use[0] = 200 * MIB
+
+    for _ in range(3 * MEMORY_EVERY):
+        it.look()
+    in_use[0] = 301 * MIB
+    for _ in range(3 * MEMORY_EVERY):
+        it.look()
+
+    assert passes == [200 * MIB, 301 * MIB]
