@@ -1,11 +1,13 @@
 """One attempt to open a channel, from the token to the welcome: it leaves an open channel, or nothing."""
 
 import asyncio
+import random
 from collections.abc import Callable
 
 from relayrouter.channel import Circumstances
 from relayrouter.credentials import Credentials, TokenUnavailable
 from relayrouter.endings import Ending, broken
+from relayrouter.gateway_round import GatewayRound
 from relayrouter.handover import Handover
 from relayrouter.options import Options
 from relayrouter.receiver import Receiver
@@ -14,7 +16,7 @@ from relayrouter.states import ChannelKind
 
 
 class Attempts:
-    """Goes round the gateways' URLs: `turn` after each one that did not do."""
+    """Goes round the gateways: `turn` after each one that did not do."""
 
     def __init__(
         self,
@@ -24,6 +26,7 @@ class Attempts:
         handover: Handover,
         credentials: Credentials,
         client: Callable[[], str],
+        rng: random.Random,
     ) -> None:
         self._options = options
         self._about = about
@@ -31,17 +34,17 @@ class Attempts:
         self._handover = handover
         self._credentials = credentials
         self._client = client
-        self._turn = 0
+        self._round = GatewayRound(options.urls, rng)
         self.opened: set[Running] = set()
         """Everything that was not disposed of yet."""
 
     @property
     def url(self) -> str:
         """Of the next attempt."""
-        return self._options.urls[self._turn % len(self._options.urls)]
+        return self._round.url
 
     def turn(self) -> None:
-        self._turn += 1
+        self._round.move()
 
     async def open(
         self, kind: ChannelKind, replaces: str | None, retry: int, on_control: OnControl

@@ -69,7 +69,7 @@ class Connector:
         self._moved_at: float | None = None
         self._patience = Patience(about.clock)
         self.current: Running | None = None
-        self._attempts = Attempts(options, about, receiver, handover, credentials, client)
+        self._attempts = Attempts(options, about, receiver, handover, credentials, client, rng)
         self._retired = Retired(receiver.place, about.start)
 
     # ---- what the session tells --------------------------------------------------------------------------------

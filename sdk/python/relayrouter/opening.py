@@ -33,7 +33,8 @@ def connect(
 ) -> Session:
     """A session to be used as `async with`: it connects in the background and stays connected until it is closed.
 
-    `url`: one gateway or several. `token`: a text, or a callback (async or not) that is called for every attempt.
+    `url`: one gateway, or several: the first is preferred, the others are tried in an order of chance.
+    `token`: a text, or a callback (async or not) that is called for every attempt.
     `caps`: media that you take, e.g. `("audio", "video/vp8")`; it comes as `media` events, on a WebSocket only.
     `tls`: for a gateway whose certificate is of a private authority, `ssl.create_default_context(cafile=...)`.
     `client`: the id of this app instance; by default the stored one, else a random one. Times are in seconds.

@@ -17,6 +17,7 @@ from relayrouter.backoff import Backoff
 from relayrouter.credentials import Credentials, TokenUnavailable
 from relayrouter.endings import error_of, refusal
 from relayrouter.errors import ConflictError, RelayError
+from relayrouter.gateway_round import GatewayRound
 from relayrouter.hedging import HedgedConnector
 from relayrouter.http import TRANSPORT_ERRORS, Answer, read_answer
 from relayrouter.options import TokenSource
@@ -98,14 +99,13 @@ class Gateways:
         """`on_trouble` hears of each request that is repeated. `tls`: None for the system's authorities."""
         self.timing = timing
         self.on_trouble = on_trouble
-        self._urls = urls
-        self._turn = 0
         self._tls = tls
         self._credentials = Credentials(token, timing.request_timeout)
         self._client: aiohttp.ClientSession | None = None
         self._failing_since: float | None = None
-        rng = rng or random.Random()  # noqa: S311  jitter, not a secret
+        rng = rng or random.Random()  # noqa: S311  jitter and order, not a secret
         self._backoff = Backoff(timing.backoff_base, timing.backoff_max, rng)
+        self._round = GatewayRound(urls, rng)
 
     def open(self) -> None:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self.timing.connect_timeout)
@@ -118,7 +118,7 @@ class Gateways:
 
     def move(self) -> None:
         """The next request goes to the next gateway."""
-        self._turn += 1
+        self._round.move()
 
     async def send(
         self,
@@ -135,7 +135,7 @@ class Gateways:
         """Once. `key`: makes a repeat harmless. `is_elsewhere`: to the gateway after the current one."""
         if self._client is None:
             raise RelayError("not open: use it as `async with`", code="closed")
-        base = self._urls[(self._turn + is_elsewhere) % len(self._urls)]
+        base = self._round.next_url if is_elsewhere else self._round.url
         limit = None if is_unbounded else timeout_seconds or self.timing.request_timeout
         try:
             token = await self._credentials.fetch()
@@ -198,7 +198,8 @@ class Gateways:
         if now - self._failing_since >= self.timing.give_up_after and not is_patient:
             self._failing_since = None
             raise unavailable(self.timing.give_up_after, reply.message)
-        self._turn += is_moving
+        if is_moving:
+            self._round.move()
         self.on_trouble(f"trying again: {reply.message}")
         await asyncio.sleep(self._backoff.next_delay_seconds(reply.after_seconds))
 
