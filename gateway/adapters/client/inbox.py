@@ -18,6 +18,7 @@ import aiohttp
 
 from gateway.adapters.client.address import check_base, inbox_url
 from gateway.adapters.client.backoff import Backoff
+from gateway.adapters.client.gateway_round import GatewayRound
 from gateway.adapters.client.reply import Reply
 from gateway.adapters.client.settings import BackoffSettings
 
@@ -99,14 +100,14 @@ class Inbox:
         """`consumer` None: one of its own. `on_trouble` hears of each request that is repeated."""
         if not urls:
             raise ValueError("a consumer needs the URL of at least one gateway")
-        self._urls = [check_base(url) for url in urls]
+        rng = rng or random.Random()  # noqa: S311 - jitter and order, not a secret
+        self._round = GatewayRound([check_base(url) for url in urls], rng)
         self.consumer = consumer or f"consumer-{token_hex(8)}"
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         self._settings = settings
         self._clock = clock
-        self._backoff = Backoff(settings.backoff, rng or random.Random())  # noqa: S311 - jitter, not a secret
+        self._backoff = Backoff(settings.backoff, rng)
         self._on_trouble = on_trouble
-        self._turn = 0
         self._http: aiohttp.ClientSession | None = None
         self._taken: deque[tuple[InboxItem, float]] = deque()
         """With the moment at which its lease ends."""
@@ -209,14 +210,14 @@ class Inbox:
             message = reply.error.get("message") or reply.cause
             if reply.is_final:
                 raise InboxError(f"the gateway refused it: {message}")
-            self._turn += 1
+            self._round.move()
             self._on_trouble(f"trying again: {message}")
             await asyncio.sleep(self._backoff.next_delay_seconds(reply.after_seconds or 0.0))
 
     async def _once(self, method: str, what: str, body: Any, wait_seconds: float) -> Reply:
         if self._http is None:
             raise RuntimeError("use it in `async with`")
-        url = inbox_url(self._urls[self._turn % len(self._urls)], what)
+        url = inbox_url(self._round.url, what)
         timeout = aiohttp.ClientTimeout(total=self._settings.request_seconds + wait_seconds)
         data = None if body is None else json.dumps(body).encode()
         try:

@@ -19,6 +19,7 @@ import aiohttp
 
 from gateway.adapters.client.address import check_base, run_url
 from gateway.adapters.client.backoff import Backoff
+from gateway.adapters.client.gateway_round import GatewayRound
 from gateway.adapters.client.kept_input import InputGone, KeptInput
 from gateway.adapters.client.lease_watch import LeaseWatch
 from gateway.adapters.client.publisher import PublishError
@@ -95,17 +96,17 @@ class StreamPublisher:
     ) -> None:
         if not urls:
             raise ValueError("a publisher needs the URL of at least one gateway")
-        self._urls = [check_base(url) for url in urls]
+        rng = rng or random.Random()  # noqa: S311 - jitter and order, not a secret
+        self._round = GatewayRound([check_base(url) for url in urls], rng)
         self._session = session
         self._run = run
         self._query = {"dialect": dialect} | {name: str(value) for name, value in (options or {}).items()}
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._settings = settings
-        self._backoff = Backoff(settings.backoff, rng or random.Random())  # noqa: S311 - jitter, not a secret
+        self._backoff = Backoff(settings.backoff, rng)
         self._on_trouble = on_trouble
         self._input = KeptInput(settings.kept_bytes)
         self._breakage: str | None = None
-        self._turn = 0
         self._failing_since: float | None = None
         self._epoch: int | None = None
         self._offset = 0
@@ -267,7 +268,7 @@ class StreamPublisher:
         query = dict(self._query)
         if self._epoch is not None:
             query |= {"epoch": str(self._epoch), "offset": str(self._offset)}
-        url = run_url(self._base, self._session, self._run, "/stream", query)
+        url = run_url(self._round.url, self._session, self._run, "/stream", query)
         body = self._input.read_from(self._offset)
         began = time.monotonic()
         try:
@@ -290,7 +291,7 @@ class StreamPublisher:
         *,
         base: str | None = None,
     ) -> Reply:
-        url = run_url(base or self._base, self._session, self._run, path, {})
+        url = run_url(base or self._round.url, self._session, self._run, path, {})
         timeout = aiohttp.ClientTimeout(total=self._settings.request_seconds)
         data = encode_json(body or {}) if method == "POST" else None
         try:
@@ -303,11 +304,7 @@ class StreamPublisher:
 
     async def _ask_another(self, http: aiohttp.ClientSession) -> Reply:
         """What the run's state is, of a gateway that does not have the stream."""
-        return await self._ask(http, "GET", "", base=self._urls[(self._turn + 1) % len(self._urls)])
-
-    @property
-    def _base(self) -> str:
-        return self._urls[self._turn % len(self._urls)]
+        return await self._ask(http, "GET", "", base=self._round.next_url)
 
     async def _pause(self, reply: Reply, *, is_moving: bool) -> None:
         """Before the next try, elsewhere when `is_moving`. Raises PublishError when nothing helped for too long."""
@@ -318,7 +315,8 @@ class StreamPublisher:
         self._failing_since = now if self._failing_since is None else self._failing_since
         if now - self._failing_since >= self._settings.give_up_seconds:
             raise PublishError(f"no gateway took it for {self._settings.give_up_seconds:g} s; the last: {message}")
-        self._turn += is_moving
+        if is_moving:
+            self._round.move()
         self._on_trouble(f"going on elsewhere: {message}" if is_moving else f"sending again: {message}")
         await asyncio.sleep(self._backoff.next_delay_seconds(reply.after_seconds or 0.0))
 

@@ -17,6 +17,7 @@ from yarl import URL
 from gateway.adapters.client.address import check_base, producer_url, push_url
 from gateway.adapters.client.backoff import Backoff
 from gateway.adapters.client.batches import Batch, SendQueue
+from gateway.adapters.client.gateway_round import GatewayRound
 from gateway.adapters.client.reply import Reply
 from gateway.adapters.client.settings import PUBLISHER_DEFAULTS, PublisherSettings
 from gateway.domain.streams.pieces import encode_json
@@ -65,19 +66,19 @@ class Publisher:
         """`name` None: one of its own, so that no other publisher fences this one. `on_trouble` hears of each retry."""
         if not urls:
             raise ValueError("a publisher needs the URL of at least one gateway")
-        self._urls = [check_base(url) for url in urls]
+        rng = rng or random.Random()  # noqa: S311 - jitter and order, not a secret
+        self._round = GatewayRound([check_base(url) for url in urls], rng)
         self._session = session
         self.name = name or f"publisher-{token_hex(8)}"
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         self._settings = settings
         self._clock = clock
-        self._backoff = Backoff(settings.backoff, rng or random.Random())  # noqa: S311 - jitter, not a secret
+        self._backoff = Backoff(settings.backoff, rng)
         self._on_trouble = on_trouble
         self._queue = SendQueue(settings)
         self._changed = asyncio.Condition()
         self._is_closing = False
         self._failure: PublishError | None = None
-        self._turn = 0
         self._epoch: int | None = None
         self._late_registrations = 0
         self._failing_since: float | None = None
@@ -228,7 +229,7 @@ class Publisher:
     # ---- requests ----------------------------------------------------------------------------------------------
 
     async def _post(self, http: aiohttp.ClientSession, url_of: Callable[[str], URL], body: bytes) -> Reply:
-        url = url_of(self._urls[self._turn % len(self._urls)])
+        url = url_of(self._round.url)
         try:
             async with http.post(url, data=body) as response:
                 return Reply.of(response.status, response.headers, await response.read())
@@ -252,7 +253,8 @@ class Publisher:
             raise PublishError(
                 f"no gateway took it for {self._settings.give_up_seconds:g} s; the last answer: {message}"
             )
-        self._turn += not is_quota
+        if not is_quota:
+            self._round.move()
         self._on_trouble(f"trying again: {message}")
         await asyncio.sleep(self._backoff.next_delay_seconds(reply.after_seconds or 0.0))
 

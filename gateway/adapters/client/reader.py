@@ -17,6 +17,7 @@ from gateway.adapters.client.address import check_base, decision_url, retry_afte
 from gateway.adapters.client.backoff import Backoff
 from gateway.adapters.client.endings import Ending, check_again, ending_of_status
 from gateway.adapters.client.frames import BadFrame, Frame
+from gateway.adapters.client.gateway_round import GatewayRound
 from gateway.adapters.client.link import Link
 from gateway.adapters.client.place import Offer, Place, Tally
 from gateway.adapters.client.requests import Requests
@@ -67,7 +68,6 @@ class SessionReader:
     ) -> None:
         if not urls:
             raise ValueError("a reader needs the URL of at least one gateway")
-        self._urls = [check_base(url) for url in urls]
         self._session = session
         self._identity = identity or ReaderIdentity()
         self._token = self._identity.token
@@ -75,12 +75,12 @@ class SessionReader:
         self._start = start
         self._settings = settings
         self._clock = clock
-        self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
+        self._rng = rng or random.Random()  # noqa: S311 - jitter and order, not a secret
+        self._round = GatewayRound([check_base(url) for url in urls], self._rng)
         self._backoff = Backoff(settings.backoff, self._rng)
         self._on_status = on_status
         self._on_media = on_media
         self._place = Place(start.cursor)
-        self._turn = 0
         self._slot = _Slot()
         self._is_streaming = False
         self._requests = Requests()
@@ -173,7 +173,7 @@ class SessionReader:
     # ---- one connection ----------------------------------------------------------------------------------------
 
     async def _connect(self, http: aiohttp.ClientSession) -> Link | Ending:
-        url = self.status.url = self._urls[self._turn % len(self._urls)]
+        url = self.status.url = self._round.url
         self._set_state(ReaderState.CONNECTING)
         query = self._query()
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
@@ -274,7 +274,7 @@ class SessionReader:
         if ending.code == CloseCode.UNAUTHENTICATED and self._identity.new_token is not None:
             self._token = await self._identity.new_token()
             self._token_is_new = True
-        self._turn += 1
+        self._round.move()
         slot = self._slot.take(self._clock())
         self.status.wait_seconds = self._backoff.next_delay_seconds(max(ending.after_seconds or 0.0, slot or 0.0))
         self._set_state(ReaderState.WAITING)
