@@ -54,8 +54,8 @@ export interface Core extends Surroundings {
 
 /** Throws RelayError `bad_options`. */
 export function createCore(options: ConnectOptions): Core {
-  const settings = readOptions(options);
   const { platform: base = defaultPlatform(), store = new MemoryStore() } = options;
+  const settings = readOptions(options, base.random);
   const { WebSocket = base.WebSocket, fetch = base.fetch } = options;
   const platform: Platform = Object.assign(Object.create(base), { WebSocket, fetch });
   const emitter = createEmitter();

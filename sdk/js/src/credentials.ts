@@ -21,7 +21,7 @@ export function createCredentials(source: TokenSource | string | null = null) {
 
     /** For the next attempt. Rejects when its source fails, which is trouble that passes. */
     async next(): Promise<string | null> {
-      const token = typeof source === "function" ? await source() : source;
+      const token = _isRenewable ? await source() : source;
       _current = token ? token.trim() : token; // files end with a line break
       return _current;
     },

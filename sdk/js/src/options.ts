@@ -2,6 +2,7 @@
 
 import { parseCursor } from "./cursor.js";
 import { RelayError } from "./errors.js";
+import { ownOrder } from "./gateway_order.js";
 import type { FetchLike, Platform, SocketConstructor } from "./platform.js";
 import { CHANNELS, type ChannelName } from "./states.js";
 import type { CursorStore } from "./store.js";
@@ -51,7 +52,7 @@ const DEFAULT_TIMING: Timing = {
 };
 
 export interface ConnectOptions {
-  /** Of the gateway, like `https://relay.example.com`; several are tried in turn. */
+  /** Of the gateway, like `https://relay.example.com`. Of several the first is preferred; the others are tried in an order of chance. */
   url: string | readonly string[];
   session: string;
   /** A token, or how to get one. */
@@ -88,6 +89,7 @@ export interface ConnectOptions {
 
 /** Checked, and complete but for the token. */
 export interface Settings {
+  /** In the order in which this session tries them. */
   readonly urls: readonly string[];
   readonly session: string;
   readonly from: "live" | "start";
@@ -116,9 +118,8 @@ const DEFAULTS: Omit<Settings, "urls" | "timing"> = {
 };
 
 /** Throws RelayError `bad_options` for what can never work. */
-export function readOptions(options: ConnectOptions): Settings {
-  const urls = [options.url].flat().map(checkBase);
-  if (urls.length === 0) throw bad(URL_FORM);
+export function readOptions(options: ConnectOptions, random: () => number): Settings {
+  const urls = ownOrder([options.url].flat(), random).map(checkBase);
   if (!options.session) throw bad("session is missing");
   if (options.cursor) parseCursor(options.cursor);
   const { timing, token: _, ...given } = options; // nothing that may be printed holds a token
@@ -133,17 +134,14 @@ export function readOptions(options: ConnectOptions): Settings {
 const withoutHoles = (options: object): Partial<Settings> =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value != null));
 
-const URL_FORM = "url: like https://relay.example.com";
-
 function checkBase(text: string): string {
-  let url: URL;
   try {
-    url = new URL(text.replace(/^ws/, "http"));
+    const { href } = new URL(text.replace(/^ws/, "http"));
+    if (/^https?:[^?#]+$/.test(href)) return href.replace(/\/+$/, "");
   } catch {
-    throw bad(URL_FORM);
+    // no URL at all
   }
-  if (!/^https?:$/.test(url.protocol) || url.search || url.hash) throw bad(URL_FORM);
-  return url.href.replace(/\/+$/, "");
+  throw bad("url: like https://relay.example.com");
 }
 
 const bad = (message: string): RelayError => new RelayError("bad_options", message);

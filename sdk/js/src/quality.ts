@@ -38,11 +38,11 @@ export function createQuality(core: Pick<Core, "platform" | "conductor" | "emitt
     },
 
     now(): QualityEvent {
-      const rtt = _rtt;
-      const [slowness, lateness] = [(rtt ?? 0) / BAD_RTT_MS, Math.max(_feedMs, _pageMs) / BEHIND_MS];
+      const rttMs = _rtt ?? 0;
+      const [slowness, lateness] = [rttMs / BAD_RTT_MS, Math.max(_feedMs, _pageMs) / BEHIND_MS];
       const isBad = slowness > 1 || lateness > 1;
-      const level = isBad ? "poor" : (rtt ?? 0) > FAIR_RTT_MS ? "fair" : "good";
-      return { score: Math.round(100 / (1 + slowness ** 2 + lateness ** 2)) / 100, level, rtt };
+      const level = isBad ? "poor" : rttMs > FAIR_RTT_MS ? "fair" : "good";
+      return { score: Math.round(100 / (1 + slowness ** 2 + lateness ** 2)) / 100, level, rtt: _rtt };
     },
   };
 

@@ -6,7 +6,7 @@
 import { ask } from "./ask.js";
 import type { Core } from "./core.js";
 import { parseCursor } from "./cursor.js";
-import { type JsonObject, readFrame } from "./messages.js";
+import { type JsonObject, numberOf, readFrame } from "./messages.js";
 import { sleep } from "./platform.js";
 import type { Source } from "./reception.js";
 import { createRunTexts, encoder, type Run, type RunText } from "./texts.js";
@@ -98,7 +98,7 @@ export function createRecovery(core: Core) {
 
   async function _isEqual(text: RunText, told: JsonObject): Promise<boolean> {
     const data = encoder.encode(text.value());
-    if (!text.isWhole || (typeof told.bytes === "number" && told.bytes !== data.length)) return false;
+    if (!text.isWhole || (numberOf(told.bytes) ?? data.length) !== data.length) return false;
     return (await platform.sha256(data)) === told.sha256;
   }
   return self;

@@ -1189,7 +1189,7 @@ function createCredentials(source = null) {
     },
     /** For the next attempt. Rejects when its source fails, which is trouble that passes. */
     async next() {
-      const token = typeof source === "function" ? await source() : source;
+      const token = _isRenewable ? await source() : source;
       _current = token ? token.trim() : token;
       return _current;
     },
@@ -1209,7 +1209,7 @@ function createCredentials(source = null) {
 // src/cursor.ts
 var FORM = /^([0-9a-z]{1,32}\.[0-9a-z]{1,32})\.(0|[1-9][0-9]{0,15})$/;
 function parseCursor(text) {
-  const match = typeof text === "string" ? FORM.exec(text) : null;
+  const match = FORM.exec(textOf(text));
   const seq = Number(match?.[2]);
   if (!match?.[1] || !Number.isSafeInteger(seq)) throw new ProtocolError("not a cursor of a gateway");
   return { lineId: match[1], seq };
@@ -1713,6 +1713,13 @@ function createKeeper(core, store) {
   }
 }
 
+// src/gateway_order.ts
+function ownOrder([first = "", ...others], random) {
+  const order = [first];
+  for (const url of others) order.splice(1 + random() * order.length, 0, url);
+  return order;
+}
+
 // src/options.ts
 var DEFAULT_TIMING = {
   connectTimeout: 1e4,
@@ -1741,9 +1748,8 @@ var DEFAULTS = {
   queueBytes: 1024 * 1024,
   segments: "auto"
 };
-function readOptions(options) {
-  const urls = [options.url].flat().map(checkBase);
-  if (urls.length === 0) throw bad(URL_FORM);
+function readOptions(options, random) {
+  const urls = ownOrder([options.url].flat(), random).map(checkBase);
   if (!options.session) throw bad("session is missing");
   if (options.cursor) parseCursor(options.cursor);
   const { timing, token: _, ...given } = options;
@@ -1754,16 +1760,13 @@ function readOptions(options) {
   return settings;
 }
 var withoutHoles = (options) => Object.fromEntries(Object.entries(options).filter(([, value]) => value != null));
-var URL_FORM = "url: like https://relay.example.com";
 function checkBase(text) {
-  let url;
   try {
-    url = new URL(text.replace(/^ws/, "http"));
+    const { href } = new URL(text.replace(/^ws/, "http"));
+    if (/^https?:[^?#]+$/.test(href)) return href.replace(/\/+$/, "");
   } catch {
-    throw bad(URL_FORM);
   }
-  if (!/^https?:$/.test(url.protocol) || url.search || url.hash) throw bad(URL_FORM);
-  return url.href.replace(/\/+$/, "");
+  throw bad("url: like https://relay.example.com");
 }
 var bad = (message) => new RelayError("bad_options", message);
 
@@ -1819,11 +1822,11 @@ function createQuality(core) {
       _judge();
     },
     now() {
-      const rtt = _rtt;
-      const [slowness, lateness] = [(rtt ?? 0) / BAD_RTT_MS, Math.max(_feedMs, _pageMs) / BEHIND_MS];
+      const rttMs = _rtt ?? 0;
+      const [slowness, lateness] = [rttMs / BAD_RTT_MS, Math.max(_feedMs, _pageMs) / BEHIND_MS];
       const isBad = slowness > 1 || lateness > 1;
-      const level = isBad ? "poor" : (rtt ?? 0) > FAIR_RTT_MS ? "fair" : "good";
-      return { score: Math.round(100 / (1 + slowness ** 2 + lateness ** 2)) / 100, level, rtt };
+      const level = isBad ? "poor" : rttMs > FAIR_RTT_MS ? "fair" : "good";
+      return { score: Math.round(100 / (1 + slowness ** 2 + lateness ** 2)) / 100, level, rtt: _rtt };
     }
   };
   function _judge() {
@@ -2051,7 +2054,7 @@ function createRecovery(core) {
   }
   async function _isEqual(text, told) {
     const data = encoder.encode(text.value());
-    if (!text.isWhole || typeof told.bytes === "number" && told.bytes !== data.length) return false;
+    if (!text.isWhole || (numberOf(told.bytes) ?? data.length) !== data.length) return false;
     return await platform.sha256(data) === told.sha256;
   }
   return self;
@@ -2366,8 +2369,8 @@ var freshClient = (platform) => `js-${platform.randomHex(ID_BYTES2)}`;
 
 // src/core.ts
 function createCore(options) {
-  const settings = readOptions(options);
   const { platform: base = defaultPlatform(), store = new MemoryStore() } = options;
+  const settings = readOptions(options, base.random);
   const { WebSocket = base.WebSocket, fetch: fetch2 = base.fetch } = options;
   const platform = Object.assign(Object.create(base), { WebSocket, fetch: fetch2 });
   const emitter = createEmitter();
