@@ -1,9 +1,14 @@
 """The first gateway is preferred; who loses it spreads over the others."""
 
+import asyncio
 import random
 
 import pytest
+from aiohttp import web
+from relayrouter import Inbox, Timing, connect
 from relayrouter.gateway_round import GatewayRound
+
+from sdk.python.tests.run_server import QUICK, error, serving
 
 URLS = ("http://a", "http://b", "http://c", "http://d")
 
@@ -45,3 +50,33 @@ def test_the_next_one_is_where_a_move_leads(count: int) -> None:
         assert (told != gateways.url) is (count > 1)
         gateways.move()
         assert gateways.url == told
+
+
+async def test_a_producer_and_a_session_go_round_all_that_they_were_given() -> None:
+    """Each of four gateways that have trouble is asked before any is asked again; the first is the first."""
+    asked: list[str] = []
+    enough = asyncio.Event()
+
+    async def busy(request: web.Request) -> web.Response:
+        asked.append(request.match_info["base"])
+        if len(asked) >= 8:
+            enough.set()
+        return error(500, "internal")
+
+    async with serving(web.route("*", "/{base}/v1/{rest:.*}", busy)) as url, asyncio.timeout(20):
+        urls = [f"{url}/{base}" for base in "abcd"]
+        async with Inbox(urls, timing=QUICK) as inbox:
+            waiting = asyncio.create_task(inbox.take())
+            await enough.wait()
+            waiting.cancel()
+            await asyncio.wait([waiting])
+        by_producer, asked[:] = asked[:8], []
+        enough.clear()
+        timing = Timing(backoff_base=0.005, backoff_max=0.02)
+        async with connect(urls, session="s", channel="poll", timing=timing):
+            await enough.wait()
+
+    for tried in (by_producer, asked[:8]):
+        assert tried[0] == "a"
+        assert sorted(tried[:4]) == ["a", "b", "c", "d"]
+        assert tried[4:] == tried[:4]
