@@ -15,6 +15,8 @@ from typing import Final
 
 import structlog
 
+from gateway.domain.admission.pressure import Memory
+
 log = structlog.get_logger()
 
 LOOK_SECONDS: Final = 0.1
@@ -25,15 +27,18 @@ MEMORY_EVERY: Final = 100
 """Looks; reading memory opens a file or two."""
 GROWTH: Final = 1.5
 """Times what was in use after the last pass over everything."""
-LEAST_GROWTH_BYTES: Final = 64 * 1024 * 1024
+LEAST_GROWTH_BYTES: Final = 256 * 1024 * 1024
+"""And at least so much more: the clients of a dead neighbour are no garbage, and a pass in their storm delays all."""
+LEAST_SHARE: Final = 0.25
+"""Of the memory limit, where that is less."""
 
 
 class Garbage:
     """One per process. `begin`, then `run` for ever."""
 
-    def __init__(self, read_bytes: Callable[[], int], clock: Callable[[], float] = time.monotonic) -> None:
-        """`read_bytes`: the memory in use; 0 where nobody knows, then only what is young is looked at."""
-        self._read_bytes = read_bytes
+    def __init__(self, read_memory: Callable[[], Memory], clock: Callable[[], float] = time.monotonic) -> None:
+        """Where nobody knows the memory in use (0), only what is young is looked at."""
+        self._read_memory = read_memory
         self._clock = clock
         self._looks = 0
         self._used_bytes = 0
@@ -49,7 +54,7 @@ class Garbage:
         gc.collect()
         gc.freeze()
         gc.set_threshold(BURST_OBJECTS, NEVER, NEVER)
-        self._used_bytes = self._read_bytes()
+        self._used_bytes = self._read_memory().used_bytes
 
     def look(self) -> None:
         gc.collect(0)
@@ -59,7 +64,9 @@ class Garbage:
             self._look_at_all()
 
     def _has_grown(self) -> bool:
-        return self._read_bytes() > max(self._used_bytes * GROWTH, self._used_bytes + LEAST_GROWTH_BYTES)
+        memory = self._read_memory()
+        least_bytes = min(LEAST_GROWTH_BYTES, memory.limit_bytes * LEAST_SHARE or LEAST_GROWTH_BYTES)
+        return memory.used_bytes > max(self._used_bytes * GROWTH, self._used_bytes + least_bytes)
 
     def _look_at_all(self) -> None:
         """Holds the loop for up to half a second with 20,000 connections; a few times in a gateway's life."""
@@ -67,8 +74,8 @@ class Garbage:
         gc.unfreeze()
         found = gc.collect()
         gc.freeze()
-        self._used_bytes = self._read_bytes()
+        self._used_bytes = self._read_memory().used_bytes
         log.info("garbage_collected", objects=found, seconds=round(self._clock() - began, 3), used=self._used_bytes)
 
 
-__all__ = ["GROWTH", "LEAST_GROWTH_BYTES", "MEMORY_EVERY", "Garbage"]
+__all__ = ["GROWTH", "LEAST_GROWTH_BYTES", "LEAST_SHARE", "MEMORY_EVERY", "Garbage"]

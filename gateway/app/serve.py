@@ -87,8 +87,7 @@ async def _run(settings: Settings, options: ServeOptions, server: EmbeddedServer
         asked_to_stop.set()
 
     gateway = Gateway(settings, on_incident, on_terminating=asked_to_stop.set)
-    memory = memory_reader(settings.admission.memory_limit_bytes)
-    garbage = Garbage(lambda: memory().used_bytes)
+    garbage = Garbage(memory_reader(settings.admission.memory_limit_bytes))
     garbage.begin()
     if server is not None:
         server.on_exit = lambda _code: _call_in(loop, lambda: on_incident("embedded-valkey"))

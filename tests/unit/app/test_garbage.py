@@ -7,6 +7,7 @@ from weakref import ref
 import pytest
 
 from gateway.app.garbage import GROWTH, LEAST_GROWTH_BYTES, MEMORY_EVERY, Garbage
+from gateway.domain.admission.pressure import Memory
 
 MIB = 1024 * 1024
 
@@ -24,8 +25,8 @@ def python_as_it_was() -> Iterator[None]:
     gc.unfreeze()
 
 
-def garbage(used: list[int]) -> Garbage:
-    made = Garbage(lambda: used[0], lambda: 0.0)
+def garbage(used: list[int], limit: int = 0) -> Garbage:
+    made = Garbage(lambda: Memory(used[0], limit), lambda: 0.0)
     made.begin()
     return made
 
@@ -49,17 +50,21 @@ def test_what_lived_at_a_look_is_not_passed_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("used", "more", "is_gone"),
+    ("used", "more", "limit", "is_gone"),
     [
-        (100 * MIB, LEAST_GROWTH_BYTES, False),
-        (100 * MIB, LEAST_GROWTH_BYTES + 1, True),
-        (400 * MIB, int(400 * MIB * (GROWTH - 1)), False),
-        (400 * MIB, int(400 * MIB * (GROWTH - 1)) + 1, True),
+        (100 * MIB, LEAST_GROWTH_BYTES, 0, False),
+        (100 * MIB, LEAST_GROWTH_BYTES + 1, 0, True),
+        (600 * MIB, int(600 * MIB * (GROWTH - 1)), 0, False),
+        (600 * MIB, int(600 * MIB * (GROWTH - 1)) + 1, 0, True),
+        (100 * MIB, 96 * MIB, 384 * MIB, False),
+        (100 * MIB, 96 * MIB + 1, 384 * MIB, True),
+        (100 * MIB, LEAST_GROWTH_BYTES, 4096 * MIB, False),
+        (100 * MIB, LEAST_GROWTH_BYTES + 1, 4096 * MIB, True),
     ],
 )
-def test_an_old_cycle_is_gone_when_memory_has_grown(used: int, more: int, is_gone: bool) -> None:
+def test_an_old_cycle_is_gone_when_memory_has_grown(used: int, more: int, limit: int, is_gone: bool) -> None:
     in_use = [used]
-    it = garbage(in_use)
+    it = garbage(in_use, limit)
     old = Cycle()
     watched = ref(old)
     it.look()
@@ -77,12 +82,12 @@ def test_after_a_pass_over_everything_growth_counts_from_there(monkeypatch: pyte
     it = garbage(in_use)
     passes = []
     monkeypatch.setattr(gc, "unfreeze", lambda: passes.append(in_use[0]))
-    in_use[0] = 200 * MIB
+    in_use[0] = 500 * MIB
 
     for _ in range(3 * MEMORY_EVERY):
         it.look()
-    in_use[0] = 301 * MIB
+    in_use[0] = 757 * MIB
     for _ in range(3 * MEMORY_EVERY):
         it.look()
 
-    assert passes == [200 * MIB, 301 * MIB]
+    assert passes == [500 * MIB, 757 * MIB]
