@@ -42,7 +42,7 @@ class Garbage:
         self._clock = clock
         self._looks = 0
         self._used_bytes = 0
-        """After the last pass over everything."""
+        """After the last pass over everything, or the least since."""
 
     async def run(self) -> None:
         while True:
@@ -65,8 +65,11 @@ class Garbage:
 
     def _has_grown(self) -> bool:
         memory = self._read_memory()
-        least_bytes = min(LEAST_GROWTH_BYTES, memory.limit_bytes * LEAST_SHARE or LEAST_GROWTH_BYTES)
-        return memory.used_bytes > max(self._used_bytes * GROWTH, self._used_bytes + least_bytes)
+        used, limit = memory.used_bytes, memory.limit_bytes
+        base = self._used_bytes = min(self._used_bytes, used)  # clients that left have made room
+        least_bytes = min(LEAST_GROWTH_BYTES, limit * LEAST_SHARE or LEAST_GROWTH_BYTES)
+        mark = max(base * GROWTH, base + least_bytes)
+        return used > (min(mark, (base + limit) / 2) if limit else mark)
 
     def _look_at_all(self) -> None:
         """Holds the loop for up to half a second with 20,000 connections; a few times in a gateway's life."""

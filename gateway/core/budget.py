@@ -52,6 +52,7 @@ class ByteBudget:
             if not granted.cancelled():
                 self.give_back(size)
             else:
+                self._waiters.remove((size, granted))
                 self._grant()
             raise
 

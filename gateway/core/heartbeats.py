@@ -66,10 +66,13 @@ class Heartbeats:
             self._measures.loop_lag_seconds.observe(self.lag_seconds)
             if self.lag_seconds >= STALL_SECONDS:
                 self._hub.shared.stalled_at, self._hub.shared.stalled_seconds = now, self.lag_seconds
-            due += TICK_SECONDS
-            if due <= now:
-                due = now + TICK_SECONDS  # ticks that were missed are not made up for: looks count from `now`
-            self.tick(now)
+            missed = int(self.lag_seconds / TICK_SECONDS)
+            if missed >= SLOTS:
+                missed = 0  # it was frozen: what came meanwhile is read first, and looks count from `now`
+                due = now
+            due += (1 + missed) * TICK_SECONDS
+            for _ in range(1 + missed):  # on a loop that is busy a round takes no longer
+                self.tick(now)
 
     def tick(self, now: float) -> None:
         """The connections of one slot; each stays in its own, so that it is passed once a round."""

@@ -1,6 +1,7 @@
 """Whose turn it is to connect: a place and the memory for its first page, both before one deadline (docs/admission.md).
 
-Must never keep a place for a client that has left, nor let the many of one kind shut out another. Called by core.door.
+Must never keep a place for a client that has left, nor let the many of one kind shut out another from places; memory is
+first come, first served. Called by core.door.
 """
 
 import asyncio

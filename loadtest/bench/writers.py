@@ -42,12 +42,9 @@ class Writers:
         return self._failures
 
     def _urls_of(self, number: int) -> list[str]:
-        """As a balancer spreads them: also those of a gateway that died."""
+        """As a balancer spreads them; where those of a gateway that died go, the SDK leaves to chance."""
         first = number % len(self._urls)
-        others = [*self._urls[first + 1 :], *self._urls[:first]]
-        if number // len(self._urls) % 2:
-            others.reverse()
-        return [self._urls[first], *others]
+        return [*self._urls[first:], *self._urls[:first]]
 
     async def _write(self, session: str, urls: Sequence[str], phase: float) -> None:
         """By a clock of its own, as a model does: after a fault those that waited for it would else write in step."""

@@ -107,9 +107,9 @@ def border(origins: Origins | None, rng: random.Random) -> Any:
             response = error_response(error, rng)
             if isinstance(exc, web.HTTPMethodNotAllowed):
                 response.headers[hdrs.ALLOW] = ", ".join(sorted(exc.allowed_methods))
-            # A cycle otherwise, as it names this frame: what a storm's refused had would wait for the garbage
-            # collector, which then holds the loop for everybody.
-            del error
+            # Cycles otherwise, where a frame that it passed names it, as this one does: what a storm's refused had
+            # would wait for the garbage collector, which then holds the loop for everybody.
+            exc.with_traceback(None)
         if origin is not None and origins is not None and not response.prepared:
             response.headers.update(origins.cors(origin))
         return response

@@ -93,7 +93,10 @@ class Reveals:
         owed = self._owe(session, lines[head_at - 1], seq)
         future: asyncio.Future[Seen] = asyncio.get_running_loop().create_future()
         owed.waiting.append(future)
-        head, is_live = await future
+        try:
+            head, is_live = await future
+        finally:
+            del future  # a cycle otherwise: its error would name this frame, which names it
         lines[head_at] = b"%d" % head
         if live_at is not None:
             lines[live_at] = b"1" if is_live else b"0"

@@ -103,7 +103,7 @@ class RunAppends:
                 outcome = await parts.log.append(request)
                 return _as_first_told(outcome), is_unknown
             except StoreUnavailable as exc:
-                failed = exc
+                failed = exc.with_traceback(None)  # a cycle otherwise, as it names this frame and its request
 
     async def _refusal(self, outcome: Appended | Expected | AppendRefused | Moved) -> RelayError:
         self._parts.measures.appends["expected" if isinstance(outcome, Expected) else "refused"] += 1

@@ -106,7 +106,9 @@ class Quality:
     @property
     def apparent_rtt_seconds(self) -> float | None:
         """As far as it is known: also the first answer that is late says something before it comes."""
-        return max(self.rtt_seconds or 0.0, self._awaited_rtt) or None
+        if self.rtt_seconds is None:
+            return self._awaited_rtt or None
+        return max(self.rtt_seconds, self._awaited_rtt)
 
     @property
     def score(self) -> float:

@@ -58,6 +58,9 @@ def test_what_lived_at_a_look_is_not_passed_again() -> None:
         (600 * MIB, int(600 * MIB * (GROWTH - 1)) + 1, 0, True),
         (100 * MIB, 96 * MIB, 384 * MIB, False),
         (100 * MIB, 96 * MIB + 1, 384 * MIB, True),
+        (345 * MIB, 83 * MIB, 512 * MIB, False),  # half of what is left
+        (345 * MIB, 84 * MIB, 512 * MIB, True),
+        (400 * MIB, 57 * MIB, 512 * MIB, True),
         (100 * MIB, LEAST_GROWTH_BYTES, 4096 * MIB, False),
         (100 * MIB, LEAST_GROWTH_BYTES + 1, 4096 * MIB, True),
     ],
@@ -75,6 +78,21 @@ def test_an_old_cycle_is_gone_when_memory_has_grown(used: int, more: int, limit:
         it.look()
 
     assert (watched() is None) is is_gone
+
+
+def test_growth_counts_from_the_least_that_was_in_use() -> None:
+    in_use = [700 * MIB]
+    it = garbage(in_use)
+    old = Cycle()
+    watched = ref(old)
+    it.look()
+    del old
+    for used in (100 * MIB, 100 * MIB + LEAST_GROWTH_BYTES + 1):
+        in_use[0] = used
+        for _ in range(MEMORY_EVERY):
+            it.look()
+
+    assert watched() is None
 
 
 def test_after_a_pass_over_everything_growth_counts_from_there(monkeypatch: pytest.MonkeyPatch) -> None:

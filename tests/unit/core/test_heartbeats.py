@@ -2,12 +2,12 @@
 
 import asyncio
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import pytest
 
 from gateway.core.connection import Connection
-from gateway.core.heartbeats import SLOTS, TICK_SECONDS, Heartbeats
+from gateway.core.heartbeats import ROUNDS_A_PROGRESS_CHECK, SLOTS, TICK_SECONDS, Heartbeats
 from gateway.domain.access.principal import EVERYBODY
 from gateway.domain.wire.close_codes import CloseCode
 from gateway.domain.wire.connect import Channel
@@ -290,6 +290,45 @@ async def test_every_connection_is_passed_once_a_round_also_while_others_come_an
         for connection in connections[20:]:
             pauses = [after - before for before, after in pairwise(seen[connection.id])]
             assert max(pauses) == pytest.approx(SLOTS * TICK_SECONDS)
+
+
+async def test_progress_is_checked_once_in_four_rounds_and_never_of_all_in_one() -> None:
+    async with stage() as it:
+        connections = [(await it.connect(f"c{number}"))[0] for number in range(200)]
+        wheel = Wheel(it)
+        checked: list[list[str]] = [[] for _ in range(ROUNDS_A_PROGRESS_CHECK)]
+        for number, of_round in enumerate(checked):
+            wheel.heartbeats._look = (  # type: ignore[method-assign]  # what the wheel is about
+                lambda connection, *_, checks_progress, into=of_round: into.append(connection.id)
+            )
+            wheel.turn(SLOTS * TICK_SECONDS)
+            assert len(of_round) < 200, number
+
+        assert sorted(chain.from_iterable(checked)) == sorted(connection.id for connection in connections)
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(("late_seconds", "ticks"), [(0.03, 1), (0.2, 4), (0.75, 13), (3.0, 1)])
+async def test_a_busy_loop_goes_round_as_quickly_and_a_frozen_one_hurries_nothing(
+    late_seconds: float, ticks: int
+) -> None:
+    async with stage() as it:
+        loop = asyncio.get_running_loop()
+        late = [0.0]
+        heartbeats = Heartbeats(
+            it.hub, LivenessSettings(), AuthSettings(), it.measures, lambda: loop.time() + late[0], lambda: 0.0
+        )
+        made: list[float] = []
+        heartbeats.tick = made.append  # type: ignore[method-assign]  # what the wheel is about
+        task = it.owner.forever("heartbeats", heartbeats.run())
+        await asyncio.sleep(1.5 * TICK_SECONDS)
+        late[0] = late_seconds
+        before = len(made)
+        await asyncio.sleep(TICK_SECONDS)
+
+        assert len(made) - before == ticks
+        task.cancel()
+        await settle()
 
 
 @pytest.mark.looptime

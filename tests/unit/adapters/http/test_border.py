@@ -303,7 +303,8 @@ def no_collections() -> Iterator[None]:
         gc.enable()
 
 
-async def test_a_refused_request_leaves_nothing_for_the_garbage_collector() -> None:
+@pytest.mark.parametrize("is_named", [False, True])
+async def test_a_refused_request_leaves_nothing_for_the_garbage_collector(is_named: bool) -> None:
     """A storm refuses hundreds a second; a collection of what they leave would hold the loop for everybody."""
     at_border = border(None, random.Random(1))
     left = []
@@ -314,6 +315,9 @@ async def test_a_refused_request_leaves_nothing_for_the_garbage_collector() -> N
     async def refuse(_request: web.Request) -> web.StreamResponse:
         held = Held()
         left.append(ref(held))
+        if is_named:
+            refusal = RelayError(ErrorCode.BUSY, "not now")
+            raise refusal
         raise RelayError(ErrorCode.BUSY, "not now")
 
     with no_collections():

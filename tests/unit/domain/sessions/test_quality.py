@@ -169,3 +169,16 @@ def test_what_it_says_in_the_route() -> None:
     quality.look(0.0, 0.0)
 
     assert quality.summary == "poor 0.14"
+
+
+def test_the_first_answer_that_is_late_says_how_long_it_is_awaited() -> None:
+    quality = Quality(THRESHOLDS)
+    assert quality.apparent_rtt_seconds is None
+
+    quality.look(0.0, 0.0, 1.2)
+    assert (quality.apparent_rtt_seconds, quality.rtt_seconds) == (1.2, None)
+    assert quality.score < 0.5
+
+    quality.on_rtt(0.0)
+    quality.look(1.0, 0.0)
+    assert quality.apparent_rtt_seconds == 0.0
