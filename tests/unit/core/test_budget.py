@@ -97,3 +97,16 @@ async def _give_up(budget: ByteBudget, size: int, until: float) -> bool:
     except TimeoutError:
         return True
     return False
+
+
+async def test_who_gave_up_behind_others_is_no_longer_counted() -> None:
+    budget, gate, held = ByteBudget(10), asyncio.Event(), list[int]()
+    async with asyncio.TaskGroup() as tasks:
+        for size in (10, 10):
+            tasks.create_task(_hold(budget, size, gate, held))
+        await settle()
+        now = asyncio.get_running_loop().time()
+
+        assert await _give_up(budget, 1, now)
+        assert (held, budget.waiting) == ([10], 1)
+        gate.set()

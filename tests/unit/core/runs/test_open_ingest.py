@@ -1,6 +1,7 @@
 """Unit tests of gateway.core.runs.open_ingest: what is in the log, and what the producer is told, at each end."""
 
 import asyncio
+import gc
 import hashlib
 import json
 
@@ -9,7 +10,7 @@ import pytest
 from gateway.core.runs.open_ingest import FULL_BYTES
 from gateway.domain.streams.segment import SegmentMode, SegmentOptions
 from gateway.domain.wire.errors import ErrorCode, RelayError
-from gateway.ports import EndedBy, StopRun
+from gateway.ports import AppendRequest, EndedBy, StopRun
 from tests.unit.core.runs.fake_runs import FakeRuns
 from tests.unit.core.runs.runs_stage import DEADLINE_SECONDS, REF, RUN, Producer, make_runs, stream
 from tests.unit.core.stage import settle
@@ -95,6 +96,25 @@ async def test_a_lost_answer_repeats_nothing() -> None:
         await ingest.finish()
 
     assert ("once", "") == store.texts()
+
+
+async def test_an_append_that_was_retried_leaves_nothing_for_the_garbage_collector() -> None:
+    """It would keep its text until a pass over everything (app/garbage.py)."""
+    store = FakeRuns()
+    gc.collect()
+    gc.disable()
+    try:
+        async with Producer(make_runs(store), stream(segment=RAW)) as ingest:
+            store.fates = ["down", "down", "down"]
+            ingest.feed(line("once"))
+            ingest.feed(END)
+            await ingest.finish()
+        store.appends.clear()
+        del ingest
+
+        assert [each for each in gc.get_objects() if isinstance(each, AppendRequest)] == []
+    finally:
+        gc.enable()
 
 
 async def test_redis_away_is_told_with_the_place_to_go_on() -> None:
