@@ -37,8 +37,8 @@ async def test_a_new_gateway_gets_its_share_and_the_reader_of_a_run_stays(stage:
         idle = [f"r{number}" for number in range(30)]
         await stage.witness.open(
             {"name": "talking", "session": "talking", "urls": urls},
-            # As behind a balancer that prefers the emptiest: by an even chance 30 of whom each is asked once at most would
-            # be even in seven of ten runs.
+            # As behind a balancer that prefers the emptiest: by an even chance 30, of whom each is asked once at most,
+            # would be even in seven of ten runs.
             *({"name": name, "session": name, "urls": [old.url, new.url, new.url]} for name in idle),
         )
         await stage.witness.wait(WITHIN_SECONDS, welcomes=1)
