@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 LINE_BYTES: Final = 256 * 1024 * 1024
+ANSWER_SECONDS: Final = 180.0
+"""Longer than a producer goes on trying to end its run (`loadtest.bench.writers`)."""
 BEHIND: Final = 15
 """Niceness of readers and producers, which in a cluster have machines of their own: who is measured has the cores
 first. What a reader takes late for that alone does not count: its kernel tells when it came (`loadtest.crowd.link`)."""
@@ -117,12 +119,14 @@ async def _start(module: str, **options: object) -> "asyncio.subprocess.Process"
 
 
 async def _ask(process: "asyncio.subprocess.Process", asked: dict[str, Any]) -> dict[str, Any]:
+    """Raises TimeoutError."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(json.dumps(asked).encode() + b"\n")
-    line = await process.stdout.readline()
+    async with asyncio.timeout(ANSWER_SECONDS):
+        line = await process.stdout.readline()
     if not line:
-        raise RuntimeError("a process of the load ended")
+        raise RuntimeError("a process of the load ended: its error output is above")
     answer: dict[str, Any] = json.loads(line)
     return answer
 
