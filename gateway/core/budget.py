@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 
 class ByteBudget:
@@ -52,7 +52,8 @@ class ByteBudget:
             if not granted.cancelled():
                 self.give_back(size)
             else:
-                self._waiters.remove((size, granted))
+                with suppress(ValueError):  # whoever gave back in the same moment has passed it over
+                    self._waiters.remove((size, granted))
                 self._grant()
             raise
 

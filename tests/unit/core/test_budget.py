@@ -110,3 +110,22 @@ async def test_who_gave_up_behind_others_is_no_longer_counted() -> None:
         assert await _give_up(budget, 1, now)
         assert (held, budget.waiting) == ([10], 1)
         gate.set()
+
+
+async def test_who_gives_up_in_the_moment_of_a_give_back_is_passed_over() -> None:
+    budget, gate, held = ByteBudget(10), asyncio.Event(), list[int]()
+    await budget.take(10)
+    async with asyncio.TaskGroup() as tasks:
+        leaving = tasks.create_task(_hold(budget, 10, gate, held))
+        staying = tasks.create_task(_hold(budget, 9, gate, held))
+        await settle()
+
+        leaving.cancel()
+        budget.give_back(10)
+        await asyncio.wait([leaving])
+        await settle()
+
+        assert leaving.cancelled()
+        assert (held, budget.held_bytes, budget.waiting) == ([9], 9, 0)
+        gate.set()
+        await staying
