@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import signal
 from typing import Any
 
 from hypothesis import settings
@@ -14,6 +15,9 @@ settings.load_profile("relayrouter")
 def pytest_configure() -> None:
     # looptime asks for the current loop around plain tests, too; without this Python 3.11 would make one that leaks.
     asyncio.set_event_loop(None)
+    # A shell that starts `make test` in the background has it ignore interrupts, and so would every process of a test.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
